@@ -1,0 +1,1 @@
+"""Programmatic tool calling: a model's program calls your tools from inside a sandbox, every call guarded and on record."""
