@@ -53,12 +53,15 @@ class ToolOutput:
         render: `(arguments, value) -> content blocks`, synchronous and pure (contract C43).
         presentation_meta: `(arguments, value) -> JSON` kept with the record for presenters (contract C44).
         raw: whether `schema` is a full JSON Schema of the raw-schema door (ruling 39).
+        check: what checks a value instead of `schema` read anew each time: `value -> violations`. The raw-schema door
+            and `@tool` keep the compiled schema here.
     """
 
     schema: Mapping[str, Any]
     render: Callable[[JsonValue, JsonValue], Sequence[ContentBlock]]
     presentation_meta: Callable[[JsonValue, JsonValue], JsonValue] | None = None
     raw: bool = False
+    check: Callable[[JsonValue], list[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)

@@ -10,8 +10,9 @@ from .decisions import ContextMessage, ErrorInfo
 from .values import MISSING, ContentBlock, JsonValue, Missing
 
 if TYPE_CHECKING:
+    from .activation import ResolvedToolSet
     from .definition import ToolSchema
-    from .scopes import ResolvedToolSet, ScopeKey
+    from .scopes import ScopeKey
     from .signals import Signal
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""Where a program runs: one seam, two backends, one shared guest."""

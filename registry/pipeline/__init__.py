@@ -1,0 +1,12 @@
+"""One invocation: every stage between a call and its result, in the order of contract C1."""
+
+from __future__ import annotations
+
+from .around import DispatchView
+from .call import PipelineCall
+from .classify import ExecutionMode
+from .pipeline import Pipeline
+from .shelter import HOST_CANCELLED
+from .state import CallDecision
+
+__all__ = ["HOST_CANCELLED", "CallDecision", "DispatchView", "ExecutionMode", "Pipeline", "PipelineCall"]

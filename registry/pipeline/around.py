@@ -1,0 +1,284 @@
+"""Around the body: the `tools/execute` wrappers, the signals they may swap, and the body itself (contract C28 to C42)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ..decisions import ContextMessage, ErrorInfo
+from ..definition import ToolDefinition, ToolSchema
+from ..errors import AbortError
+from ..events import EXECUTE, describe_answer, run_waterfall
+from ..execution import ExecutionToken, ToolExecution, ToolExecutionResult, ToolFailure, ToolSuccess
+from ..lossless import LosslessError
+from ..signals import Signal, SignalSource, fuse
+from ..values import JsonValue, Missing
+from .outcome import aborted, build_success, error_of, failure_of, freeze_result, not_found, unwrap, with_contexts
+from .shelter import await_body, await_sheltered
+from .state import CallState
+
+if TYPE_CHECKING:
+    from ..activation import ResolvedToolSet
+    from ..scopes import ScopeKey
+
+__all__ = ["DispatchView", "run_around"]
+
+_EXPECTED: Final = ((ToolSuccess, ToolFailure), "a ToolSuccess or a ToolFailure")
+
+
+class DispatchView:
+    """The call as `tools/execute` wrappers see it: everything fixed but `signal` (contract C6, C28).
+
+    A wrapper that replaces `signal` must put the former one back when its `next()` has returned (contract C31).
+    """
+
+    __slots__ = ("_exec", "_open", "_signal")
+
+    def __init__(self, exec: ToolExecution) -> None:  # noqa: A002 - the field's name everywhere
+        self._exec = exec
+        self._signal = exec.signal
+        self._open = True
+
+    @property
+    def signal(self) -> Signal:
+        """The signal that the next body is given, joined with the caller's."""
+        return self._signal
+
+    @signal.setter
+    def signal(self, signal: Signal) -> None:
+        if not isinstance(signal, Signal):
+            raise TypeError(f"exec.signal can be replaced by another Signal only, not by {describe_answer(signal)}")
+        if not self._open:
+            raise RuntimeError("exec.signal can be replaced only while tools/execute runs")
+        self._signal = signal
+
+    @property
+    def call_id(self) -> str:
+        """The call's own id."""
+        return self._exec.call_id
+
+    @property
+    def root_call_id(self) -> str:
+        """The id of the outermost call."""
+        return self._exec.root_call_id
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self._exec.name
+
+    @property
+    def token(self) -> ExecutionToken:
+        """The identity of this execution."""
+        return self._exec.token
+
+    @property
+    def arguments(self) -> JsonValue | Missing:
+        """The arguments, frozen."""
+        return self._exec.arguments
+
+    @property
+    def agent(self) -> ScopeKey | None:
+        """The calling scope."""
+        return self._exec.agent
+
+    @property
+    def parent(self) -> ExecutionToken | None:
+        """The token of the execution that makes this call."""
+        return self._exec.parent
+
+    @property
+    def schema(self) -> ToolSchema | None:
+        """What the caller was told of the tool."""
+        return self._exec.schema
+
+    @property
+    def tool_set(self) -> ResolvedToolSet | None:
+        """The admitted set of this step."""
+        return self._exec.tool_set
+
+    def close(self) -> None:
+        """Ends the time in which the signal may be replaced."""
+        self._open = False
+
+
+class _RunContext:
+    """What a body is given beside its arguments; see `ToolRunContext`."""
+
+    __slots__ = ("_state", "exec")
+
+    def __init__(self, state: CallState, exec: ToolExecution) -> None:  # noqa: A002 - the field's name everywhere
+        self._state = state
+        self.exec = exec
+
+    @property
+    def signal(self) -> Signal:
+        return self.exec.signal
+
+    @property
+    def agent(self) -> ScopeKey | None:
+        return self.exec.agent
+
+    def defer_context(self, message: ContextMessage) -> None:
+        if not isinstance(message, ContextMessage):
+            raise TypeError(f"defer_context() takes a ContextMessage, not {describe_answer(message)}")
+        if self._state.around_open:
+            self._state.deferred.append(message)
+        else:
+            self._state.logger.warning(
+                'tool "%s" (call %s) deferred a context after its result had been taken; it is dropped',
+                self.exec.name, self.exec.call_id,
+            )  # fmt: skip
+
+    def conclude_turn(self) -> None:
+        self._state.concludes = True
+
+
+async def run_around(state: CallState, shelter: Signal | None) -> None:
+    """Runs the wrappers around the body and settles the call with what comes out.
+
+    A wrapper that raises, or whose own success does not fit the tool, ends the call past post-execute (contract C36,
+    C37, C40). Whatever the body deferred goes before the result's own contexts (contract C41).
+
+    Args:
+        state: the call.
+        shelter: see `PipelineCall.dispatch`.
+    """
+    call = state.exec
+    view = DispatchView(call)
+
+    async def attempt() -> ToolExecutionResult:
+        return await _attempt(state, view, shelter)
+
+    listeners = state.registry.events.listeners(EXECUTE, call.agent)
+    state.around_open = True
+    try:
+        if listeners:
+            result, _author = await run_waterfall(EXECUTE, listeners, (view,), attempt, _EXPECTED)
+        else:
+            result = await attempt()
+    except Exception as error:  # noqa: BLE001 - a wrapper's error is the call's outcome
+        state.end(_wrapper_failure(state, error))
+        return
+    finally:
+        state.around_open = False
+        view.close()
+    try:
+        result = _normalise(state, result)
+    except Exception as error:  # noqa: BLE001 - the wrapper's success does not fit the tool
+        state.end(failure_of(error_of(error)))
+        return
+    state.settle(_merge(state, result))
+
+
+async def _attempt(state: CallState, view: DispatchView, shelter: Signal | None) -> ToolExecutionResult:
+    """Runs the body once, under the wrapper's and the caller's signal joined, and always returns a result."""
+    host = None
+    if shelter is None:
+        host = state.own_source or SignalSource()
+        shelter = host.signal
+    joined, part = fuse(view.signal, state.exec.signal)
+    fused, part_shelter = (joined, None) if shelter is joined else fuse(joined, shelter)
+    try:
+        result = await _run_body(state, fused, host)
+    finally:
+        part()
+        if part_shelter is not None:
+            part_shelter()
+    state.canonical.append(result)
+    return result
+
+
+async def _run_body(state: CallState, fused: Signal, host: SignalSource | None) -> ToolExecutionResult:
+    if fused.aborted:
+        return aborted(body_invoked=state.body_invoked)
+    call = state.exec
+    definition = state.resolve()
+    if definition is None:
+        return failure_of(error_of(not_found(call.name)))
+    run = _RunContext(state, call if fused is call.signal else replace(call, signal=fused))
+    state.body_invoked = True
+    try:
+        body = _start(definition, run)
+        value = await (await_body(body) if host is None else await_sheltered(body, host))
+    except Exception as error:  # noqa: BLE001 - a body's error is its call's outcome
+        return _body_failure(error, fused)
+    if fused.aborted:
+        return aborted(body_invoked=True)
+    try:
+        return build_success(definition, call.arguments, value, concludes_turn=state.concludes)
+    except Exception as error:  # noqa: BLE001 - an output that does not do is an ordinary failure (contract C43)
+        return failure_of(error_of(error))
+
+
+def _start(definition: ToolDefinition, run: _RunContext) -> Awaitable[object]:
+    body = definition.execute(run.exec.arguments, run)
+    if not inspect.isawaitable(body):
+        raise TypeError(
+            f'tool "{definition.name}" execute must be an async function; it returned {describe_answer(body)} at once'
+        )
+    return body
+
+
+def _cancellation(thrown: Exception, signal: Signal) -> bool:
+    """Tells whether an error is how a cancelled body or wrapper gave up (contract C34)."""
+    leaf = unwrap(thrown)
+    return signal.aborted and (
+        thrown is signal.reason
+        or leaf is signal.reason
+        or isinstance(leaf, AbortError)
+        or type(leaf).__name__ == AbortError.__name__
+    )
+
+
+def _body_failure(thrown: Exception, fused: Signal) -> ToolFailure:
+    error = error_of(thrown)
+    if _cancellation(thrown, fused):
+        error = replace(error, info=ErrorInfo(AbortError.__name__, AbortError.default_code))
+    return failure_of(error)
+
+
+def _wrapper_failure(state: CallState, thrown: Exception) -> ToolFailure:
+    if _cancellation(thrown, state.exec.signal):
+        return aborted(body_invoked=state.body_invoked)
+    return failure_of(error_of(thrown))
+
+
+def _normalise(state: CallState, result: ToolExecutionResult) -> ToolExecutionResult:
+    """Returns a result of this call's own: as it is when the pipeline made it, else checked anew (C37 to C40).
+
+    Raises:
+        ToolNotFoundError: the tool of a wrapper's success is gone.
+        ToolOutputError: a wrapper's success does not fit the tool's output.
+    """
+    if any(made is result for made in state.canonical):
+        return result
+    if isinstance(result, ToolSuccess):
+        definition = state.resolve()
+        if definition is None:
+            raise not_found(state.exec.name)
+        return build_success(
+            definition,
+            state.exec.arguments,
+            result.value,
+            concludes_turn=state.concludes,
+            contexts=result.additional_contexts,
+        )
+    try:
+        return freeze_result(result)
+    except (LosslessError, TypeError):
+        return result  # kept as authored; post-execute may still replace it, and publishing refuses it otherwise
+
+
+def _merge(state: CallState, result: ToolExecutionResult) -> ToolExecutionResult:
+    """Adds the deferred contexts, and lets a caller that has given up turn a success into a cancellation."""
+    if state.deferred:
+        result = with_contexts(result, (*state.deferred, *result.additional_contexts))
+    if isinstance(result, ToolSuccess):
+        if state.exec.signal.aborted:
+            return aborted(body_invoked=state.body_invoked, contexts=result.additional_contexts)
+        if result.concludes_turn is not state.concludes:
+            result = replace(result, concludes_turn=state.concludes)
+    return result

@@ -1,0 +1,157 @@
+"""The call loop: one invocation in three phases, in the order that contract C1 sets.
+
+    prepare    capture, collapse, caller-cancel, pre-execute, approval, guards, caller-cancel
+    dispatch   execute wrappers around the body, normalise, merge contexts, caller-cancel
+    finish     project, post-execute, caller-cancel, materialise, finalize, freeze, observe
+
+Schedulers interleave the phases of several calls: only `dispatch` may overlap with another call's (contract D5, D6).
+"""
+
+from __future__ import annotations
+
+import enum
+
+from ..approval import ApprovalOutcome
+from ..execution import ToolExecution, ToolExecutionResult
+from ..signals import Signal
+from .after import publish, review
+from .around import run_around
+from .capture import admit
+from .classify import ExecutionMode, classify_definition
+from .outcome import aborted
+from .policy import decide
+from .state import CallDecision, CallState
+
+__all__ = ["PipelineCall"]
+
+
+class _Phase(enum.Enum):
+    CAPTURED = "captured"
+    PREPARING = "preparing"
+    PREPARED = "prepared"
+    DISPATCHING = "dispatching"
+    DISPATCHED = "dispatched"
+    FINISHING = "finishing"
+    FINISHED = "finished"
+
+
+class PipelineCall:
+    """One call on its way through the pipeline; `Pipeline.call` makes it, with its input captured."""
+
+    __slots__ = ("_phase", "_state")
+
+    def __init__(self, state: CallState) -> None:
+        self._state = state
+        self._phase = _Phase.CAPTURED
+
+    @property
+    def exec(self) -> ToolExecution:
+        """The call as policies see it."""
+        return self._state.exec
+
+    @property
+    def needs_dispatch(self) -> bool:
+        """Whether the call still has to be dispatched: it was prepared, and no outcome exists yet (contract D8)."""
+        return self._phase is _Phase.PREPARED and self._state.outcome is None
+
+    @property
+    def body_invoked(self) -> bool:
+        """Whether any attempt has invoked a body."""
+        return self._state.body_invoked
+
+    @property
+    def decision(self) -> CallDecision | None:
+        """For the record: `allow`, `deny`, `cancel`, or `error` when a policy raised; `None` when none was asked."""
+        return self._state.decision
+
+    @property
+    def decided_by(self) -> str | None:
+        """For the record: the qualified name of the listener or guard that decided, if one did.
+
+        When a listener asked for approval it is that listener, and `approval` has the answer.
+        """
+        return self._state.decided_by
+
+    @property
+    def approval(self) -> ApprovalOutcome | None:
+        """For the record: what the approval service answered, if it was asked."""
+        return self._state.approval_outcome
+
+    @property
+    def blocked_by(self) -> str | None:
+        """For the record: the qualified name of the post-execute listener that blocked the result."""
+        return self._state.blocked_by
+
+    def execution_mode(self) -> ExecutionMode:
+        """Returns whether the call may overlap with others, as things stand now (contract D2, E19)."""
+        state = self._state
+        if state.argument_fault is not None:
+            return "exclusive"
+        return classify_definition(state.resolve_direct(), state.exec.arguments)
+
+    async def prepare(self) -> None:
+        """Runs the stages before dispatch; `needs_dispatch` tells whether the call goes on to `dispatch`.
+
+        Raises:
+            RuntimeError: the call was prepared before (contract C68).
+        """
+        self._enter(_Phase.PREPARING, _Phase.CAPTURED)
+        if admit(self._state):
+            await decide(self._state)
+        self._phase = _Phase.PREPARED
+
+    async def dispatch(self, *, shelter: Signal | None = None) -> None:
+        """Runs the wrappers and the body.
+
+        A started body is awaited to its end even when the task that runs this is cancelled: the body's signal fires,
+        the body is awaited, and the cancellation goes on (contract C32).
+
+        Args:
+            shelter: when omitted the call sees to that by itself. A scheduler that runs `dispatch` in a child task of
+                its own, inside a shielded cancel scope, passes the signal that it fires when it is cancelled, and
+                spares the cost; the caller's own signal will do if the scheduler fires that one.
+
+        Raises:
+            RuntimeError: the call does not need to be dispatched, or was before (contract C68).
+        """
+        if not self.needs_dispatch:
+            raise RuntimeError(f"this call cannot be dispatched: it is {self._phase.value}")
+        self._phase = _Phase.DISPATCHING
+        await run_around(self._state, shelter)
+        self._phase = _Phase.DISPATCHED
+
+    async def finish(self) -> ToolExecutionResult:
+        """Runs the stages after dispatch, tells the observers, and returns the result (contract C60).
+
+        Raises:
+            RuntimeError: the call has no outcome yet, or was finished before (contract C68).
+        """
+        if self._state.outcome is None:
+            raise RuntimeError(f"this call has no outcome yet: it is {self._phase.value}")
+        self._enter(_Phase.FINISHING, _Phase.PREPARED, _Phase.DISPATCHED)
+        if not self._state.final:
+            await review(self._state)
+        result = publish(self._state)
+        self._phase = _Phase.FINISHED
+        return result
+
+    def interrupt(self) -> ToolExecutionResult:
+        """Ends a call whose own task was cancelled: as aborted, past all policies, but finalized and observed.
+
+        So that every call that began has one result for its observers and for the record. Nothing is awaited; a call
+        that has been published keeps its result.
+        """
+        state = self._state
+        if not state.published:
+            state.end(aborted(body_invoked=state.body_invoked))
+            publish(state)
+        self._phase = _Phase.FINISHED
+        assert state.outcome is not None
+        return state.outcome
+
+    def _enter(self, phase: _Phase, *allowed: _Phase) -> None:
+        if self._phase not in allowed:
+            raise RuntimeError(f"this call cannot be {phase.value} now: it is {self._phase.value}")
+        self._phase = phase
+
+

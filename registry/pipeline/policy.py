@@ -1,0 +1,147 @@
+"""Before the body: pre-execute listeners, the approval they may ask for, and the guards (contract C13 to C27)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, assert_never
+
+from ..approval import ApprovalRequest
+from ..decisions import Allow, Ask, Cancel, Deny, ErrorInfo, PreToolDecision
+from ..events import PRE_EXECUTE, close_stray, describe_answer, run_waterfall
+from .outcome import aborted, error_of, failure, failure_of
+from .state import CallState
+
+__all__ = ["decide"]
+
+_ALLOW: Final = Allow()
+_EXPECTED: Final = ((Allow, Deny, Ask, Cancel), "Allow, Deny, Ask or Cancel")
+_APPROVAL_ERROR: Final = "ApprovalError"
+
+
+async def decide(state: CallState) -> None:
+    """Asks every policy whether the call may run; it may when no outcome has been set.
+
+    A denial, a cancellation, and a caller that has given up settle the call; a policy that raises ends it, past
+    post-execute, with its own error (contract C24).
+    """
+    try:
+        decision = await _listen(state)
+        if isinstance(decision, Ask):
+            decision = await _ask(state, decision)
+        _act(state, decision)
+    except Exception as error:  # noqa: BLE001 - whatever a policy raises refuses the call and is told
+        state.decision = "error"
+        state.logger.warning(
+            'a policy raised before tool "%s" (call %s); the call is refused', state.exec.name, state.exec.call_id,
+            exc_info=error,
+        )  # fmt: skip
+        state.end(failure_of(error_of(error)))
+
+
+async def _allow() -> PreToolDecision:
+    return _ALLOW
+
+
+async def _listen(state: CallState) -> PreToolDecision:
+    call = state.exec
+    listeners = state.registry.events.listeners(PRE_EXECUTE, call.agent)
+    if not listeners:
+        return _ALLOW
+    decision, author = await run_waterfall(PRE_EXECUTE, listeners, (call,), _allow, _EXPECTED)
+    if author is not None:
+        state.decided_by = author.name
+        _check(decision, author.name)
+    return decision
+
+
+def _check(decision: PreToolDecision, author: str) -> None:
+    """Checks the parts of a decision, whose class is right already."""
+    problem = None
+    if isinstance(decision, Deny):
+        if not isinstance(decision.reason, str):
+            problem = f"Deny.reason must be a string, not {describe_answer(decision.reason)}"
+        elif not isinstance(decision.info, ErrorInfo | None):
+            problem = f"Deny.info must be an ErrorInfo, not {describe_answer(decision.info)}"
+    elif isinstance(decision, Ask):
+        shown = decision.display_reason
+        if not isinstance(decision.reason, str | None):
+            problem = f"Ask.reason must be a string, not {describe_answer(decision.reason)}"
+        elif shown is not None and not (isinstance(shown, Mapping) and isinstance(shown.get("en"), str)):
+            problem = 'Ask.display_reason must be a mapping from locales to texts that has "en"'
+    if problem is not None:
+        raise TypeError(f'the "{PRE_EXECUTE}" listener {author} gave a bad answer: {problem}')
+
+
+async def _ask(state: CallState, ask: Ask) -> Allow | Deny | Cancel:
+    """Puts the question to the approval service (contract C17 to C22)."""
+    call, service = state.exec, state.approval
+    if service is None:
+        reason = ask.reason or f'tool "{call.name}" requires approval (not yet supported)'
+        return _unapproved(reason, "APPROVAL_UNAVAILABLE")
+    if call.agent is None:
+        return _unapproved(
+            f'tool "{call.name}" requires approval, but the call has no agent to route the question to',
+            "APPROVAL_UNAVAILABLE",
+        )
+    request = ApprovalRequest(
+        agent=call.agent,
+        tool_name=call.name,
+        call_id=call.call_id,
+        reason=ask.reason,
+        display_reason=ask.display_reason,
+        signal=call.signal,
+    )
+    outcome = await service.request(request)
+    if isinstance(outcome, str):
+        state.approval_outcome = outcome
+    match outcome:
+        case "allowed-once":
+            return _ALLOW
+        case "rejected":
+            return _unapproved(f'the user rejected tool "{call.name}"', "APPROVAL_REJECTED")
+        case "cancelled":
+            if call.signal.aborted:
+                return Cancel()
+            return _unapproved(f'approval for tool "{call.name}" was cancelled', "APPROVAL_CANCELLED")
+        case "unavailable":
+            return _unapproved(
+                f'tool "{call.name}" requires approval, but no approval channel is available', "APPROVAL_UNAVAILABLE"
+            )
+        case _:
+            close_stray(outcome)
+            raise TypeError(
+                "the approval service must answer allowed-once, rejected, cancelled or unavailable, "
+                f"not {describe_answer(outcome)}"
+            )
+
+
+def _unapproved(reason: str, code: str) -> Deny:
+    return Deny(reason, ErrorInfo(_APPROVAL_ERROR, code))
+
+
+def _act(state: CallState, decision: Allow | Deny | Cancel) -> None:
+    match decision:
+        case Allow():
+            _guard(state)
+        case Deny():
+            state.decision = "deny"
+            state.settle(failure(decision.reason, decision.info))
+        case Cancel():
+            state.decision = "cancel"
+            state.settle(aborted(body_invoked=False))
+        case _:
+            assert_never(decision)
+
+
+def _guard(state: CallState) -> None:
+    """Asks the guards, whose refusal wins over a caller that has given up meanwhile (contract C26, C27)."""
+    denied = state.registry.find_denial(state.exec)
+    if denied is not None:
+        denial, state.decided_by = denied
+        state.decision = "deny"
+        state.settle(failure(denial.reason, denial.info))
+    elif state.exec.signal.aborted:
+        state.decision, state.decided_by = "cancel", None
+        state.settle(aborted(body_invoked=False))
+    else:
+        state.decision = "allow"

@@ -1,0 +1,137 @@
+"""Running a body so that it is always awaited, whoever is cancelled meanwhile (contract C32).
+
+Two kinds of cancellation are told apart here. A `Signal` only tells, and is no business of this module. Cancellation
+of the host's own task is an exception in the middle of an await; a body never gets it: it runs shielded, is told
+through a signal, and is awaited before the cancellation goes on its way.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final, Generic, TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from ..errors import AbortError
+from ..signals import SignalSource
+
+__all__ = ["HOST_CANCELLED", "await_body", "await_sheltered"]
+
+T = TypeVar("T")
+
+HOST_CANCELLED: Final = "the host cancelled the task that made this call"
+"""The reason of the signal that a body gets when the host's own task is cancelled."""
+
+
+async def await_body(body: Awaitable[T]) -> T:
+    """Awaits a body in a task that no host cancels, or that is sheltered already.
+
+    Raises:
+        AbortError: the body let a cancellation of its own making out, for example of a task that it had cancelled.
+        Exception: whatever the body raised.
+    """
+    try:
+        return await body
+    except Exception:
+        raise
+    except anyio.get_cancelled_exc_class() as cancelled:
+        if not _of_its_own_making():
+            raise
+        raise AbortError("tool call aborted: the tool awaited something that had been cancelled") from cancelled
+
+
+async def await_sheltered(body: Awaitable[T], host: SignalSource) -> T:
+    """Awaits a body in the caller's own task, sheltered from the cancellation of that task.
+
+    When the task is cancelled, `host` is fired, the body is awaited to its end, and then the cancellation goes on. A
+    body that never has to wait costs no second task.
+
+    Args:
+        body: the body.
+        host: fired when the caller's task is cancelled.
+
+    Raises:
+        AbortError: the body let a cancellation of its own making out.
+        Exception: whatever the body raised.
+    """
+    settled = False
+    value: Any = None
+    raised: Exception | None = None
+
+    async def watch() -> None:
+        try:
+            await anyio.sleep(math.inf)
+        finally:
+            if not settled:
+                host.abort(HOST_CANCELLED)
+
+    async with anyio.create_task_group() as watchers:
+        with anyio.CancelScope(shield=True):
+            try:
+                value = await await_body(_Watched(body, lambda: watchers.start_soon(watch)))
+            except Exception as error:  # noqa: BLE001 - carried out of the group, which would wrap it
+                raised = error
+        settled = True
+        watchers.cancel_scope.cancel()
+    if host.signal.aborted:
+        await checkpoint_if_cancelled()
+    if raised is not None:
+        raise raised
+    return value
+
+
+class _Watched(Generic[T]):
+    """Awaits something, and calls `on_wait` the first time that it really has to wait."""
+
+    __slots__ = ("_awaitable", "_on_wait")
+
+    def __init__(self, awaitable: Awaitable[T], on_wait: Callable[[], None]) -> None:
+        self._awaitable = awaitable
+        self._on_wait = on_wait
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        steps = self._awaitable.__await__()
+        advance: Callable[[], Any] = lambda: next(steps)  # noqa: E731 - replaced at each turn of the loop
+        waited = False
+        while True:
+            try:
+                trap = advance()
+            except StopIteration as stop:
+                return stop.value
+            if not waited:
+                waited = True
+                self._on_wait()
+            try:
+                sent = yield trap
+            except BaseException as thrown:  # noqa: BLE001 - handed to the body, whose business it is
+                advance = _throw(steps, thrown)
+            else:
+                advance = _send(steps, sent)
+
+
+def _send(steps: Any, sent: object) -> Callable[[], Any]:
+    return lambda: steps.send(sent)
+
+
+def _throw(steps: Any, thrown: BaseException) -> Callable[[], Any]:
+    return lambda: steps.throw(thrown)
+
+
+def _of_its_own_making() -> bool:
+    """Tells whether a cancellation that came out of a body was nobody's doing but the body's.
+
+    Only asyncio can have such a thing, because anything awaited there may be cancelled on its own; its tasks count
+    who has cancelled them. On trio a cancellation always comes from a scope around the body. asyncio is looked up,
+    not imported: where it is not loaded nothing can run on it.
+    """
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return False
+    return task is not None and task.cancelling() == 0

@@ -1,0 +1,7 @@
+"""`python -m ptc.runtime.cli` is the same as `ptc`."""
+
+from __future__ import annotations
+
+from . import main
+
+main()

@@ -1,0 +1,199 @@
+"""What an auditor reads in the terminal. All foreign text goes through `terminal.py`, and every line of it is indented,
+so that none of it can pass for a line of ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from ...registry.lossless import to_json_text
+from .audit_object import iso
+from .terminal import cut, escaped_lines, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from ..log.reading import Call, Run
+    from .audit_find import Found, Listing
+
+__all__ = ["print_listing", "print_runs"]
+
+_OUTCOME_STYLES: Final = {
+    "ok": "green",
+    "failed": "red",
+    "denied": "magenta",
+    "cancelled": "yellow",
+    "outcome unknown": "bold yellow",
+}
+
+_PROGRAM_BYTES: Final = 32 * 1024
+_VALUE_BYTES: Final = 500
+_RESULT_BYTES: Final = 4 * 1024
+_NAME_BYTES: Final = 200
+
+
+def print_listing(console: Console, log: Path, listing: Listing) -> None:
+    """Prints the latest runs of a log as a table."""
+    if not listing.runs:
+        _line(console, Text(f"{log} has no runs yet"))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("RUN", no_wrap=True)
+    table.add_column("STARTED (UTC)", no_wrap=True)
+    table.add_column("AGENT", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column("WHAT", no_wrap=True, overflow="ellipsis")
+    table.add_column("CALLS", justify="right", no_wrap=True)
+    table.add_column("OUTCOME", no_wrap=True)
+    table.add_column("TIME", justify="right", no_wrap=True)
+    for session, run in listing.runs:
+        what = run.description or (run.call.name if run.call else "(the model's call was not recorded)")
+        table.add_row(
+            Text(run.id),
+            Text(iso(run.started_us)[:19].replace("T", " ")),
+            visible(cut(session.agent, _NAME_BYTES)[0]),
+            visible(cut(what, _NAME_BYTES)[0]),
+            str(len(run.calls)),
+            _outcome(run.outcome),
+            _duration(run.call.duration_ms if run.call else None),
+        )
+    console.print(table)
+    if listing.more:
+        _line(console, Text("older runs are not shown; --limit shows more", style="dim"))
+
+
+def print_runs(console: Console, found: Found, *, full: bool) -> None:
+    """Prints runs with their programs, their calls and their results; `full` cuts nothing."""
+    session = found.reading.session
+    labels = "  ".join(f"{key}={value}" for key, value in session.labels.items())
+    _line(console, Text.assemble("session  ", Text(session.id, "bold"), "  agent ", visible(session.agent)))
+    _line(console, Text(f"opened   {iso(session.opened_us)}  {session.events} events"))
+    if labels:
+        _line(console, Text.assemble("labels   ", visible(labels)))
+    if not found.runs:
+        _line(console, Text("\nno runs"))
+    for run in found.runs:
+        _line(console, Text())
+        _print_run(console, run, full=full)
+    if found.reading.violations:
+        _line(console, Text("\nevents of this session that do not pair, and are in no run", "bold red"))
+        for violation in found.reading.violations:
+            _field(console, 2, f"event {violation.seq}", f"{violation.call_id}: {violation.problem}", _limit(full))
+
+
+def _print_run(console: Console, run: Run, *, full: bool) -> None:
+    call = run.call
+    head = Text.assemble("run ", Text(run.id, "bold"), "  ", _outcome(run.outcome))
+    head.append(f"  {_duration(call.duration_ms if call else None)}  started {iso(run.started_us)}")
+    _line(console, head)
+    if run.description is not None:
+        _field(console, 2, "purpose", run.description, _limit(full))
+    _field(console, 2, "call", run.root_call_id, _limit(full))
+    if call is None:
+        _line(console, Text("  the model's call was not recorded, only what its program called", "yellow"))
+    elif run.program is None:
+        _field(console, 2, "tool", call.name, _limit(full))
+        _field(console, 2, "arguments", str(call.arguments), _limit(full))
+    else:
+        _print_program(console, run.program, None if full else _PROGRAM_BYTES)
+    if run.calls or run.program is not None:
+        _line(console, Text(f"\n  calls ({len(run.calls)})", "bold"))
+    for sub in run.calls:
+        _print_call(console, sub, run.root_call_id, full=full)
+    _line(console, Text("\n  result", "bold"))
+    if call is None or call.content is None:
+        _line(console, Text("    outcome unknown: the run goes on, or its process ended before it was recorded"))
+        return
+    _print_failure(console, 4, call, full=full)
+    _block(console, "    │ ", _content_text(call.content), None if full else _RESULT_BYTES)
+
+
+def _print_program(console: Console, program: str, limit: int | None) -> None:
+    _line(console, Text("\n  program", "bold"))
+    kept, note = cut(program, limit)
+    for number, line in enumerate(escaped_lines(kept), 1):
+        _line(console, Text.assemble((f"  {number:>4} │ ", "dim"), line))
+    _note(console, "       │ ", note)
+
+
+def _print_call(console: Console, call: Call, root: str, *, full: bool) -> None:
+    shown = call.call_id.removeprefix(root) or call.call_id
+    head = Text.assemble(
+        "  ", visible(cut(shown, _limit(full))[0], "bold"), "  ", visible(cut(call.name, _limit(full))[0])
+    )
+    head.append_text(Text.assemble("  ", _outcome(call.outcome), f"  {_duration(call.duration_ms)}"))
+    if call.line is not None:
+        head.append(f"  line {call.line}")
+    _line(console, head)
+    if call.parent_call_id != root:
+        _field(console, 6, "parent", str(call.parent_call_id), _limit(full))
+    _field(console, 6, "arguments", to_json_text(call.arguments), _limit(full))
+    _print_failure(console, 6, call, full=full)
+    if call.content is not None:
+        _field(console, 6, "result", _content_text(call.content), _limit(full))
+
+
+def _print_failure(console: Console, indent: int, call: Call, *, full: bool) -> None:
+    if call.error is not None:
+        reason = f": {call.error.reason}" if call.error.reason else ""
+        _field(console, indent, "error", f"{call.error.code} ({call.error.name}){reason}", _limit(full))
+    if call.decision is not None:
+        by = f" by {call.decision.by}" if call.decision.by else ""
+        _field(console, indent, "decision", f"{call.decision.outcome}{by}", _limit(full))
+
+
+def _content_text(content: Sequence[Mapping[str, Any]]) -> str:
+    """The text of content blocks, with a stand-in for what is no text."""
+    parts: list[str] = []
+    for block in content:
+        text, data = block.get("text"), block.get("data")
+        if block.get("type") == "text" and isinstance(text, str):
+            parts.append(text)
+        elif isinstance(data, str):
+            parts.append(f"[{block.get('type')} {block.get('mimeType', '')}, {len(data):,} characters of base64]")
+        else:
+            parts.append(to_json_text(dict(block)))
+    return "\n".join(parts)
+
+
+def _limit(full: bool) -> int | None:
+    return None if full else _VALUE_BYTES
+
+
+def _outcome(outcome: str) -> Text:
+    return Text(outcome, _OUTCOME_STYLES[outcome])
+
+
+def _duration(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return "-"
+    return f"{milliseconds:,.3f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:,.3f} s"
+
+
+def _field(console: Console, indent: int, label: str, value: str, limit: int | None) -> None:
+    kept, note = cut(value, limit)
+    _line(
+        console,
+        Text.assemble(" " * indent, (f"{label:<9}  ", "dim"), visible(kept), (f" {note}" if note else "", "dim")),
+    )
+
+
+def _block(console: Console, margin: str, value: str, limit: int | None) -> None:
+    kept, note = cut(value, limit)
+    for line in escaped_lines(kept):
+        _line(console, Text.assemble((margin, "dim"), line))
+    _note(console, margin, note)
+
+
+def _note(console: Console, margin: str, note: str | None) -> None:
+    if note is not None:
+        _line(console, Text(margin + note, "dim"))
+
+
+def _line(console: Console, text: Text) -> None:
+    """Prints one line as long as it is: what a terminal folds must not be broken in a file."""
+    console.print(text, soft_wrap=True)

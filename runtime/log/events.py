@@ -1,0 +1,165 @@
+"""The durable payloads as they are read back (contract I3 to I6, I15).
+
+Writers append plain JSON objects; these models only read. Keys that this version does not know are passed over, so
+that a newer version may add some. A type that it does not know is refused, since nobody can tell what is missed by
+passing it over, unless the writer marked the event with `"ignorable": true`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from .errors import LogUnavailableError, UnknownEventError
+
+if TYPE_CHECKING:
+    from .store import StoredEvent
+
+__all__ = [
+    "Decision",
+    "DispatchSettled",
+    "DispatchStarted",
+    "ErrorIdentity",
+    "Event",
+    "ToolCalled",
+    "ToolMessage",
+    "ToolResulted",
+    "read_event",
+]
+
+
+class _Payload(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="ignore",
+        allow_inf_nan=False,
+        alias_generator=to_camel,
+        populate_by_name=True,
+    )
+
+
+class ErrorIdentity(_Payload):
+    """Why a call failed: the identity of the error, and a reason that the model is not shown (contract C63)."""
+
+    name: str
+    code: str
+    reason: str | None = None
+
+
+class Decision(_Payload):
+    """What policy said of a call.
+
+    Attributes:
+        outcome: the last word: `allow`, `deny`, `cancel`, or `block` when the result was withheld after the body ran.
+        by: the listener, guard or approval that had it, for example `guard no_deletes`.
+    """
+
+    outcome: str
+    by: str | None = None
+
+
+class ToolCalled(_Payload):
+    """`tool/call`: a model's call starts (contract I3). `arguments` is the model's own text, whatever it is."""
+
+    type: Literal["tool/call"] = "tool/call"
+    turn: int
+    step: int
+    call_id: str
+    name: str
+    arguments: str
+
+
+class ToolMessage(_Payload):
+    """What the model was told of a call: content blocks, and whether it failed."""
+
+    call_id: str | None = None
+    is_error: bool
+    content: list[dict[str, Any]]
+
+
+class ToolResulted(_Payload):
+    """`tool/result`: a model's call has ended; the event cites the `tool/call` (contract I4)."""
+
+    type: Literal["tool/result"] = "tool/result"
+    turn: int
+    step: int
+    message: ToolMessage
+    error: ErrorIdentity | None = None
+    meta: Any = None
+    decision: Decision | None = None
+
+
+class DispatchStarted(_Payload):
+    """`tool/ptc-dispatch-start`: a call out of a program starts, before any policy saw it (contract I5).
+
+    Attributes:
+        line: the line of the program that made the call, as the program's side claims it; nothing vouches for it.
+    """
+
+    type: Literal["tool/ptc-dispatch-start"] = "tool/ptc-dispatch-start"
+    root_call_id: str
+    parent_call_id: str
+    sub_call_id: str
+    name: str
+    arguments: Any
+    line: int | None = None
+
+
+class DispatchSettled(_Payload):
+    """`tool/ptc-dispatch`: a call out of a program has ended (contract I6)."""
+
+    type: Literal["tool/ptc-dispatch"] = "tool/ptc-dispatch"
+    root_call_id: str
+    parent_call_id: str
+    sub_call_id: str
+    name: str
+    arguments: Any
+    is_error: bool
+    content: list[dict[str, Any]]
+    error: ErrorIdentity | None = None
+    meta: Any = None
+    decision: Decision | None = None
+
+
+Event: TypeAlias = ToolCalled | ToolResulted | DispatchStarted | DispatchSettled
+
+_MODELS: Final[dict[str, type[Event]]] = {
+    "tool/call": ToolCalled,
+    "tool/result": ToolResulted,
+    "tool/ptc-dispatch-start": DispatchStarted,
+    "tool/ptc-dispatch": DispatchSettled,
+    # What these two were called before programs were the only dispatchers; read, never written (contract I15).
+    "tool/code-dispatch-start": DispatchStarted,
+    "tool/code-dispatch": DispatchSettled,
+}
+
+
+def read_event(event: StoredEvent) -> Event | None:
+    """Returns the payload of a stored event, or `None` when it may be passed over.
+
+    Raises:
+        UnknownEventError: this version does not know the event's type, and it is not marked ignorable (contract I15).
+        LogUnavailableError: the payload is not what the type says.
+    """
+    model = _MODELS.get(event.type)
+    if model is None:
+        if event.data.get("ignorable") is True:
+            return None
+        raise UnknownEventError(
+            f"event {event.seq} of session {event.session} has the type {event.type!r}, which this version of ptc does "
+            "not know; a newer version wrote it, so read the log with that one"
+        )
+    try:
+        return model.model_validate({key: value for key, value in event.data.items() if key != "type"})
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'data'}: {problem['msg']}" for problem in error.errors()
+        )
+        raise LogUnavailableError(
+            f"event {event.seq} of session {event.session} is no {event.type} ({problems}); "
+            "the writer is at fault, or the file was changed",
+            reason="damaged",
+        ) from error

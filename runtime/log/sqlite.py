@@ -1,0 +1,422 @@
+"""The session log in one SQLite file: durable when `append` returns, and quick enough to do that on every call.
+
+An append usually commits on the event loop's thread and waits for nobody: about as long as a short write. It goes to a
+worker thread instead when the file is busy, when the record is large, or when a commit must wait for the disk
+(`durability="power"`). Appends that wait for the worker are committed together by the next one, in the order in which
+they came, and no later append overtakes them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+import anyio
+import anyio.to_thread
+
+from ...registry.lossless import to_json_text
+from .chain import EVENT_TYPE, canonical_event, genesis_hash, next_hash
+from .checkpoint import Checkpointer, checkpoint
+from .database import SEQ_BITS, Durability, connect_writer, explained, is_busy
+from .errors import LogUnavailableError
+from .sqlite_reader import SqliteLogReader
+from .store import SessionInfo, StoredEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+    from ...registry.values import JsonObject
+
+__all__ = ["SqliteEventStore", "wall_us"]
+
+_INLINE_CHARS: Final = 64 * 1024
+"""The longest record that is committed on the event loop's thread, in characters of JSON text."""
+
+_MAX_CHARS: Final = 200_000_000
+"""The longest record, in characters of JSON text; SQLite takes no more than 1,000,000,000 bytes."""
+
+_PAGES: Final = 2 * 4096
+"""About what a commit writes beside the record itself, in bytes."""
+
+_LOOK_EVERY_US: Final = 50_000
+"""How often the store looks whether the file is still in its place, in microseconds."""
+
+_CLOSE_WAIT_MS: Final = 250
+"""How long the last checkpoint waits for readers, in milliseconds; what it leaves is safe in the `-wal` file."""
+
+_INSERT_EVENT: Final = "INSERT INTO events (id, type, time_us, mono_us, cites, hash, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_SESSION: Final = "INSERT INTO sessions (id, agent, opened_us, labels, hash) VALUES (?, ?, ?, ?, ?)"
+_LAST_EVENT: Final = "SELECT id, hash FROM events WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1"
+
+
+def wall_us() -> int:
+    """Returns the wall clock's time in microseconds since 1970 UTC."""
+    return time.time_ns() // 1000
+
+
+def _mono_us() -> int:
+    return time.monotonic_ns() // 1000
+
+
+@dataclass(slots=True)
+class _Head:
+    """Where a session stands: its key in the file, its next `seq`, the hash so far."""
+
+    key: int
+    seq: int
+    hash: bytes
+
+
+@dataclass(slots=True)
+class _Append:
+    """One append on its way into the file."""
+
+    session: str
+    type: str
+    data: JsonObject
+    text: str
+    cites: int | None
+    time_us: int
+    mono_us: int
+    event: StoredEvent | None = None
+    error: Exception | None = None
+    done: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.text)
+
+
+@dataclass(slots=True)
+class _OpenSession:
+    """One session on its way into the file."""
+
+    session: str
+    agent: str
+    labels: str
+    genesis: bytes
+    opened_us: int
+    resume: bool
+    error: Exception | None = None
+    done: bool = False
+    size: int = 0
+
+
+_Job = _Append | _OpenSession
+
+
+@dataclass(slots=True)
+class _File:
+    """What the store holds while it is open."""
+
+    connection: sqlite3.Connection
+    identity: tuple[int, int]
+    checkpointer: Checkpointer
+    looked_us: int = 0
+    heads: dict[str, _Head] = field(default_factory=dict[str, _Head])
+    queue: list[_Job] = field(default_factory=list[_Job])
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+    # A limiter of our own: tools that run in threads must not be able to keep the log from getting one.
+    worker: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
+
+
+class SqliteEventStore:
+    """An `EventStore` in one SQLite file in WAL mode. Use it from one event loop at a time.
+
+    Several stores, in several processes, may append to the same file.
+
+    Args:
+        path: the file; it is made, readable by its owner alone, when it is not there.
+        durability: what a record survives once `append` has returned. `process`: the end of the process, however
+            sudden, since the record has reached the operating system. `power`: the end of the machine too, since
+            the record has reached the disk.
+        busy_ms: how long an append waits for another process that writes, in milliseconds, before it fails.
+        clock: the wall clock, in microseconds since 1970 UTC.
+        monotonic: a clock that only goes forward, in microseconds.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: Durability = "process",
+        busy_ms: int = 5_000,
+        clock: Callable[[], int] = wall_us,
+        monotonic: Callable[[], int] = _mono_us,
+    ) -> None:
+        if durability not in ("process", "power"):
+            raise ValueError(f'durability is {durability!r}; give "process" or "power"')
+        self.path: Final = Path(path).absolute()
+        self._place = str(self.path)
+        self.durability: Final[Durability] = durability
+        self._busy_ms = busy_ms
+        self._clock = clock
+        self._monotonic = monotonic
+        self._file: _File | None = None
+
+    # Opening and closing ---------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Opens the file, and makes it when it is not there. Opening an open store changes nothing.
+
+        Raises:
+            LogUnavailableError: the file cannot be used; the message says why and what to do.
+        """
+        if self._file is not None:
+            return
+        with anyio.CancelScope(shield=True):
+            file = await anyio.to_thread.run_sync(self._open)
+            if self._file is None:
+                self._file = file
+            else:  # another task opened it meanwhile
+                file.connection.close()
+
+    async def close(self) -> None:
+        """Waits for appends that have begun, moves the records into the database file, and closes it."""
+        file = self._file
+        if file is None:
+            return
+        with anyio.CancelScope(shield=True):
+            async with file.turn:
+                if self._file is file:
+                    self._file = None
+                    await anyio.to_thread.run_sync(self._close, file)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _open(self) -> _File:
+        connection = connect_writer(self.path, self.durability, wait_ms=self._busy_ms)
+        return _File(connection, self._identity(), Checkpointer(self.path))
+
+    def _close(self, file: _File) -> None:
+        file.checkpointer.join()
+        try:
+            file.connection.execute(f"PRAGMA busy_timeout = {_CLOSE_WAIT_MS}")
+            with explained(self.path, "write"):
+                checkpoint(file.connection, empty=True)
+        finally:
+            file.connection.close()
+
+    def _opened(self) -> _File:
+        if self._file is None:
+            raise LogUnavailableError(
+                f"the log {self.path} is not open; open the store before the first append, close it after the last",
+                reason="closed",
+            )
+        return self._file
+
+    # Writing ---------------------------------------------------------------------------------------------------------
+
+    async def open_session(
+        self, session: str, *, agent: str, labels: Mapping[str, str] | None = None, resume: bool = False
+    ) -> None:
+        """Makes a session durable, or takes up an old one; see `EventStore.open_session`."""
+        if not EVENT_TYPE.fullmatch(session) or "/" in session:
+            raise ValueError(f"session id {session!r}: give 1 to 100 printable ASCII characters without spaces or /")
+        now = self._clock()
+        told = {key: labels[key] for key in sorted(labels)} if labels else {}
+        genesis = genesis_hash(session, agent, now, told)
+        await self._write(_OpenSession(session, agent, to_json_text({**told}), genesis, now, resume))
+
+    async def append(self, session: str, type: str, data: JsonObject, *, cites: int | None = None) -> StoredEvent:  # noqa: A002  # the field's name
+        """Adds one event to a session, and returns it when it is durable; see `EventStore.append`."""
+        if not EVENT_TYPE.fullmatch(type):
+            raise ValueError(f"event type {type!r}: give 1 to 100 printable ASCII characters without spaces")
+        text = to_json_text(data)
+        if len(text) > _MAX_CHARS:
+            raise LogUnavailableError(
+                f"cannot write the log {self.path}: the {type} record has {len(text):,} characters, and "
+                f"{_MAX_CHARS:,} is the most; shorten what is recorded",
+                reason="failed",
+            )
+        job = _Append(session, type, data, text, cites, self._clock(), self._monotonic())
+        await self._write(job)
+        assert job.event is not None
+        return job.event
+
+    async def _write(self, job: _Job) -> None:
+        """Commits one job, at once if that needs no waiting; raises what the job met."""
+        file = self._opened()
+        if self._write_now(file, job):
+            return
+        file.queue.append(job)
+        with anyio.CancelScope(shield=True):
+            async with file.turn:
+                if not job.done:  # else the one before us took it along
+                    batch, file.queue = file.queue, []
+                    await anyio.to_thread.run_sync(self._commit, file, batch, limiter=file.worker)
+        if job.error is not None:
+            raise job.error
+
+    def _write_now(self, file: _File, job: _Job) -> bool:
+        """Commits one job on this thread; returns false, having changed nothing, when that would mean to wait."""
+        if (
+            self.durability == "power"
+            or job.size > _INLINE_CHARS
+            or file.queue
+            or file.turn.locked()
+            or file.checkpointer.overgrown
+        ):
+            return False
+        try:
+            self._check_in_place(file)
+            head = self._apply(file, job, file.heads.get(job.session))
+        except (sqlite3.Error, OSError) as error:
+            # A conflict that outlives one look at the file means that another process writes this very session.
+            if isinstance(error, sqlite3.IntegrityError) or (isinstance(error, sqlite3.Error) and is_busy(error)):
+                return False
+            with explained(self.path, "write"):
+                raise
+        file.heads[job.session] = head
+        file.checkpointer.appended(job.size + _PAGES)
+        return True
+
+    def _commit(self, file: _File, batch: Sequence[_Job]) -> None:
+        """Commits several jobs as one, in a worker thread; leaves in each what it met. Never raises."""
+        staged: dict[str, _Head] = {}
+        try:
+            with explained(self.path, "write"):
+                self._check_in_place(file)
+                self._commit_patiently(file, batch, staged)
+        except Exception as error:  # noqa: BLE001  # each job's caller raises it
+            for job in batch:
+                job.error = _copy(error)
+        else:
+            file.heads.update(staged)
+            file.checkpointer.appended(sum(job.size for job in batch) + _PAGES)
+        for job in batch:
+            job.done = True
+
+    def _commit_patiently(self, file: _File, batch: Sequence[_Job], staged: dict[str, _Head]) -> None:
+        connection = file.connection
+        connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")
+        try:
+            if file.checkpointer.overgrown:
+                checkpoint(connection, empty=True)
+                file.checkpointer.emptied()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                for job in batch:
+                    try:
+                        head = staged.get(job.session) or file.heads.get(job.session)
+                        staged[job.session] = self._apply(file, job, head)
+                    except ValueError as error:  # this job is wrong, the others are not
+                        job.error = error
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.rollback()
+        finally:
+            connection.execute("PRAGMA busy_timeout = 0")
+
+    # One job ---------------------------------------------------------------------------------------------------------
+
+    def _apply(self, file: _File, job: _Job, head: _Head | None) -> _Head:
+        """Writes one job's row, and returns the new head of its session. Raises ValueError when the job is wrong."""
+        if isinstance(job, _OpenSession):
+            return self._insert_session(file, job)
+        try:
+            return self._insert(file, job, head or self._read_head(file, job.session))
+        except sqlite3.IntegrityError:
+            # Another process has appended to this session since we looked.
+            return self._insert(file, job, self._read_head(file, job.session))
+
+    def _insert(self, file: _File, job: _Append, head: _Head) -> _Head:
+        seq, cites = head.seq, job.cites
+        if cites is not None and not 0 <= cites < seq:
+            raise ValueError(f"{job.type} cites event {cites} of session {job.session}, which has {seq} events so far")
+        canonical = canonical_event(seq, job.time_us, job.mono_us, cites, job.type, job.text)
+        digest = next_hash(head.hash, canonical)
+        row = (head.key << SEQ_BITS | seq, job.type, job.time_us, job.mono_us, cites, digest, job.text)
+        file.connection.execute(_INSERT_EVENT, row)
+        job.event = StoredEvent(job.session, seq, job.type, job.time_us, job.mono_us, job.data, cites, digest)
+        return _Head(head.key, seq + 1, digest)
+
+    def _insert_session(self, file: _File, job: _OpenSession) -> _Head:
+        row = (job.session, job.agent, job.opened_us, job.labels, job.genesis)
+        try:
+            cursor = file.connection.execute(_INSERT_SESSION, row)
+        except sqlite3.IntegrityError as error:
+            if not job.resume:
+                raise ValueError(f"session {job.session} is already in the log {self.path}; resume it") from error
+            select = "SELECT agent FROM sessions WHERE id = ?"
+            (agent,) = file.connection.execute(select, (job.session,)).fetchone()
+            if agent != job.agent:
+                raise ValueError(f'session {job.session} belongs to agent "{agent}", not to "{job.agent}"') from error
+            return self._read_head(file, job.session)
+        assert cursor.lastrowid is not None
+        return _Head(cursor.lastrowid, 0, job.genesis)
+
+    def _read_head(self, file: _File, session: str) -> _Head:
+        found = file.connection.execute("SELECT key, hash FROM sessions WHERE id = ?", (session,)).fetchone()
+        if found is None:
+            raise ValueError(f"there is no session {session} in the log {self.path}; open it first")
+        key, genesis = found
+        first = key << SEQ_BITS
+        last = file.connection.execute(_LAST_EVENT, (first, first + (1 << SEQ_BITS))).fetchone()
+        return _Head(key, 0, genesis) if last is None else _Head(key, last[0] - first + 1, last[1])
+
+    def _identity(self) -> tuple[int, int]:
+        found = os.stat(self._place)
+        return found.st_dev, found.st_ino
+
+    def _check_in_place(self, file: _File) -> None:
+        """Refuses to append to a file that nobody will ever find again."""
+        now = self._monotonic()
+        if 0 <= now - file.looked_us < _LOOK_EVERY_US:
+            return
+        file.looked_us = now
+        try:
+            in_place = self._identity() == file.identity
+        except FileNotFoundError:
+            in_place = False
+        if not in_place:
+            file.looked_us = 0
+            raise LogUnavailableError(
+                f"the log {self.path} was moved or deleted while it was in use, so nothing more can be recorded; "
+                "put it back, or close the store and open it again",
+                reason="replaced",
+            )
+
+    # Reading ---------------------------------------------------------------------------------------------------------
+
+    async def sessions(self) -> Sequence[SessionInfo]:
+        """Returns all sessions, the one with the latest event first; see `EventStore.sessions`."""
+
+        def read() -> Sequence[SessionInfo]:
+            with SqliteLogReader(self.path) as reader:
+                return reader.sessions()
+
+        self._opened()
+        return await anyio.to_thread.run_sync(read)
+
+    async def events(self, session: str) -> Sequence[StoredEvent]:
+        """Returns a session's events in order; see `EventStore.events`."""
+
+        def read() -> Sequence[StoredEvent]:
+            with SqliteLogReader(self.path) as reader:
+                return reader.events(session)
+
+        self._opened()
+        return await anyio.to_thread.run_sync(read)
+
+
+def _copy(error: Exception) -> Exception:
+    """Gives each caller an error of its own, since raising one object in several tasks would mix up the tracebacks."""
+    if not isinstance(error, LogUnavailableError):
+        return error
+    copy = LogUnavailableError(error.message, reason=error.reason)
+    copy.__cause__ = error.__cause__
+    return copy

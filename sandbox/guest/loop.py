@@ -1,0 +1,183 @@
+"""The program's event loop: asyncio as models write it, with the host as its selector.
+
+Waiting for anything gives control to the host, which answers with what has settled. The loop may be entered again
+from inside itself, so that `asyncio.run(main())` works wherever a program says it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from asyncio import base_events, events, tasks
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from .channel import Channel
+from .jsontext import decode
+
+__all__ = ["GuestLoop"]
+
+_MICROSECONDS = 1_000_000
+_monotonic = time.monotonic
+
+
+class GuestLoop(base_events.BaseEventLoop):
+    """An asyncio event loop whose only sources of events are time and the host.
+
+    Args:
+        channel: the way to the host.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self._channel = channel
+        self._outbox: list[str] = []
+        self._pending: dict[int, asyncio.Future[object]] = {}
+        self._settled: list[tuple[int, bool, object]] = []
+        self._next_id = 0
+
+    def time(self) -> float:
+        return _monotonic()
+
+    # What BaseEventLoop asks of a selector loop and this one has no use for.
+
+    def _process_events(self, event_list: object) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    # Calls to the host
+
+    def submit(self, namespace: str, member: str, arguments: str, line: int) -> asyncio.Future[object]:
+        """Queues a call; it goes out when the loop next waits, together with all others of the same turn."""
+        self._next_id += 1
+        call_id = self._next_id
+        settled = self.create_future()
+        self._pending[call_id] = settled
+        self._outbox.append(f"[{call_id},{_quote(namespace)},{_quote(member)},{arguments},{line}]")
+        return settled
+
+    def flush(self) -> None:
+        """Hands the queued calls to the host."""
+        if self._outbox:
+            calls = "[" + ",".join(self._outbox) + "]"
+            self._outbox.clear()
+            self._channel.submit(calls)
+
+    def sleep(self, seconds: float) -> None:
+        """Blocks the whole program for a time, as `time.sleep` does; what settles meanwhile is kept for later."""
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        self.flush()
+        until = _monotonic() + seconds
+        while (left := until - _monotonic()) > 0:
+            self._receive(max(1, int(left * _MICROSECONDS)))
+
+    def _receive(self, timeout_us: int) -> None:
+        for call_id, ok, value in decode(self._channel.wait(timeout_us)):  # type: ignore[attr-defined]
+            self._settled.append((call_id, ok, value))
+
+    def _deliver(self) -> None:
+        settled, self._settled = self._settled, []
+        for call_id, ok, value in settled:
+            future = self._pending.pop(call_id, None)
+            if future is not None and not future.done():
+                future.set_result((ok, value))
+
+    # Turning
+
+    def _run_once(self) -> None:
+        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
+        while scheduled and scheduled[0]._cancelled:
+            self._timer_cancelled_count = max(0, self._timer_cancelled_count - 1)  # type: ignore[attr-defined]
+            heapq.heappop(scheduled)._scheduled = False
+        self.flush()
+        if ready or self._settled or self._stopping:  # type: ignore[attr-defined]
+            if self._pending and not self._settled:
+                self._receive(0)
+        else:
+            self._receive(self._until_next_timer())
+        self._deliver()
+        now = self.time() + self._clock_resolution  # type: ignore[attr-defined]
+        while scheduled and scheduled[0]._when < now:
+            handle = heapq.heappop(scheduled)
+            handle._scheduled = False
+            ready.append(handle)
+        # A handle may turn the loop from inside itself, so the queue can be shorter than it was.
+        for _ in range(len(ready)):
+            if not ready:
+                break
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def _until_next_timer(self) -> int:
+        scheduled = self._scheduled  # type: ignore[attr-defined]
+        if not scheduled:
+            return -1
+        return max(0, int((scheduled[0]._when - self.time()) * _MICROSECONDS) + 1)
+
+    def run_program(self, main: Coroutine[Any, Any, object]) -> object:
+        """Turns the loop until `main` has ended, and returns its result; other tasks are left where they are."""
+        events._set_running_loop(self)  # type: ignore[attr-defined]
+        task = self.create_task(main)
+        while not task.done():
+            self._run_once()
+        return task.result()
+
+    def run_nested(self, main: Any) -> object:
+        """Runs an awaitable to its end from inside the running program (what `asyncio.run` does here)."""
+        task = asyncio.ensure_future(main, loop=self)
+        outer = tasks.current_task(self)
+        if outer is not None:
+            tasks._leave_task(self, outer)  # type: ignore[attr-defined]
+        try:
+            while not task.done():
+                self._run_once()
+        finally:
+            if outer is not None:
+                tasks._enter_task(self, outer)  # type: ignore[attr-defined]
+        return task.result()
+
+    # What a program may ask of a loop that is already running
+
+    def run_until_complete(self, future: Any) -> Any:
+        return self.run_nested(future)
+
+    def close(self) -> None:
+        """Does nothing: the loop ends with the run."""
+
+    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Calls `func` at once: a sandbox has no threads."""
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def _quote(text: str) -> str:
+    from json.encoder import encode_basestring_ascii
+
+    return encode_basestring_ascii(text)
+
+
+def install(loop: GuestLoop) -> None:
+    """Makes `asyncio.run`, `time.sleep` and their kin work on `loop`, the only loop there is."""
+
+    def run(main: Any, *, debug: bool | None = None, loop_factory: object = None) -> object:
+        del debug, loop_factory
+        return loop.run_nested(main)
+
+    async def to_thread(func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    asyncio.run = run  # type: ignore[assignment]
+    asyncio.to_thread = to_thread
+    asyncio.new_event_loop = lambda: loop  # type: ignore[assignment]
+    asyncio.set_event_loop = lambda _loop: None  # type: ignore[assignment]
+    asyncio.get_event_loop = lambda: loop  # type: ignore[assignment]
+    time.sleep = loop.sleep

@@ -1,0 +1,135 @@
+"""The standard modules that a program may import: all of them are loaded while the component is built.
+
+A component has no file system, so what is not loaded then cannot be imported later. Left out is what a sandbox has
+no use for: files and archives, processes and threads, sockets and what speaks over them, the interpreter's tooling.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+__all__ = ["MODULES", "preload"]
+
+MODULES = (
+    "__future__",
+    "abc",
+    "array",
+    "ast",
+    "asyncio",
+    "base64",
+    "binascii",
+    "bisect",
+    "builtins",
+    "calendar",
+    "cmath",
+    "codecs",
+    "collections",
+    "collections.abc",
+    "colorsys",
+    "concurrent.futures",
+    "configparser",
+    "contextlib",
+    "contextvars",
+    "copy",
+    "copyreg",
+    "csv",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "difflib",
+    "dis",
+    "email",
+    "email.message",
+    "email.policy",
+    "encodings.ascii",
+    "encodings.cp1252",
+    "encodings.idna",
+    "encodings.latin_1",
+    "encodings.utf_16",
+    "encodings.utf_16_be",
+    "encodings.utf_16_le",
+    "encodings.utf_32",
+    "encodings.utf_8",
+    "encodings.utf_8_sig",
+    "enum",
+    "errno",
+    "fnmatch",
+    "fractions",
+    "functools",
+    "gc",
+    "glob",
+    "graphlib",
+    "gzip",
+    "hashlib",
+    "heapq",
+    "hmac",
+    "html",
+    "html.entities",
+    "html.parser",
+    "inspect",
+    "io",
+    "ipaddress",
+    "itertools",
+    "json",
+    "keyword",
+    "linecache",
+    "locale",
+    "logging",
+    "math",
+    "mimetypes",
+    "numbers",
+    "operator",
+    "os",
+    "os.path",
+    "pathlib",
+    "pickle",
+    "platform",
+    "posixpath",
+    "pprint",
+    "queue",
+    "quopri",
+    "random",
+    "re",
+    "reprlib",
+    "sched",
+    "secrets",
+    "shlex",
+    "signal",
+    "statistics",
+    "string",
+    "stringprep",
+    "struct",
+    "sys",
+    "tempfile",
+    "textwrap",
+    "threading",
+    "time",
+    "timeit",
+    "token",
+    "tokenize",
+    "tomllib",
+    "traceback",
+    "types",
+    "typing",
+    "unicodedata",
+    "urllib.parse",
+    "uuid",
+    "warnings",
+    "weakref",
+    "xml.etree.ElementTree",
+    "xml.sax.saxutils",
+    "zlib",
+    "zoneinfo",
+)
+"""The whole allowlist."""
+
+
+def preload() -> list[str]:
+    """Imports the modules; returns the names of those that this interpreter does not have."""
+    missing: list[str] = []
+    for name in MODULES:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            missing.append(name)
+    return missing

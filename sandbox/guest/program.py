@@ -1,0 +1,192 @@
+"""From source text to an async function: top-level `await` and `return` are legal, names are module globals.
+
+The program's top level becomes the body of one async function. Its names are declared global there, so that
+functions of the program see and change them as they would in a module; only names that an inner function declares
+`nonlocal` stay local to the body. Parsing and compiling happen here, in the guest, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+
+__all__ = ["FILENAME", "Returned", "compile_program"]
+
+FILENAME = "<program>"
+"""The file name under which the program's frames and source lines are known."""
+
+_ENTRY = "<program>"
+_RETURNED = "<returned>"
+_STAR = "<import star>"
+
+
+class Returned:
+    """What the program gave back: with `return`, or as the value of its last statement (ruling 32)."""
+
+    __slots__ = ("explicit", "value")
+
+    def __init__(self, value: object, explicit: bool = True) -> None:
+        self.value = value
+        self.explicit = explicit
+
+
+def compile_program(source: str) -> tuple[types.CodeType, dict[str, object]]:
+    """Compiles a program.
+
+    Returns:
+        code that defines the async function in a namespace under the name `FILENAME`, and the names that the
+        namespace must hold for it.
+
+    Raises:
+        SyntaxError: where the source is not a program; line numbers are the program's own.
+        RecursionError, MemoryError, ValueError: where the source is beyond what the compiler takes.
+    """
+    module = ast.parse(source, FILENAME)
+    futures = [node for node in module.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    top = _TopLevel()
+    body = [top.visit(node) for node in module.body if node not in futures]
+    if not top.returns:
+        _give_last_expression(body)
+    shared = sorted(top.bound - _nonlocal_names(module))
+    first: list[ast.stmt] = [ast.Global(names=shared)] if shared else []
+    entry = ast.AsyncFunctionDef(
+        name=_ENTRY,
+        args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
+        body=[*first, *body, ast.Pass()],
+        decorator_list=[],
+    )
+    module.body = [*futures, entry]
+    ast.fix_missing_locations(module)
+    code = compile(module, FILENAME, "exec", dont_inherit=True)
+    return code, {_RETURNED: Returned, _STAR: _import_star}
+
+
+def _import_star(module: str, namespace: dict[str, object]) -> None:
+    """Does `from module import *` for a top level that is really a function body."""
+    source = __import__(module, namespace, None, ["*"], 0)
+    names = getattr(source, "__all__", None)
+    if names is None:
+        names = [name for name in vars(source) if not name.startswith("_")]
+    for name in names:
+        namespace[name] = getattr(source, name)
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=list(args), keywords=[])
+
+
+def _give_last_expression(body: list[ast.stmt]) -> None:
+    if body and isinstance(body[-1], ast.Expr):
+        last = body[-1]
+        given = _call(_RETURNED, last.value, ast.Constant(value=False))
+        body[-1] = ast.copy_location(ast.Return(value=given), last)
+
+
+def _nonlocal_names(module: ast.Module) -> set[str]:
+    return {name for node in ast.walk(module) if isinstance(node, ast.Nonlocal) for name in node.names}
+
+
+class _TopLevel(ast.NodeTransformer):
+    """Rewrites what is legal in a module but not in a function, and collects the names that are bound there.
+
+    It does not go into functions, classes, lambdas and comprehensions: those are the program's own scopes.
+    """
+
+    def __init__(self) -> None:
+        self.bound: set[str] = set()
+        self.returns = False
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        self.returns = True
+        self.generic_visit(node)
+        if node.value is not None:
+            node.value = ast.copy_location(_call(_RETURNED, node.value), node.value)
+        return node
+
+    def visit_Yield(self, node: ast.Yield | ast.YieldFrom) -> ast.AST:
+        raise SyntaxError("'yield' outside function", (FILENAME, node.lineno, node.col_offset + 1, None))
+
+    visit_YieldFrom = visit_Yield
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
+        raise SyntaxError(
+            "nonlocal declaration not allowed at module level", (FILENAME, node.lineno, node.col_offset + 1, None)
+        )
+
+    def visit_Global(self, node: ast.Global) -> ast.AST:
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        # A global name cannot be annotated inside a function; the annotation has no effect at run time.
+        if not isinstance(node.target, ast.Name):
+            return self.generic_visit(node)
+        self.bound.add(node.target.id)
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign(targets=[node.target], value=self.visit(node.value)), node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load):
+            self.bound.add(node.id)
+        return node
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        self.bound.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        if [alias.name for alias in node.names] == ["*"] and node.module:
+            namespace = _call("globals")
+            return ast.copy_location(ast.Expr(_call(_STAR, ast.Constant(value=node.module), namespace)), node)
+        self.bound.update(alias.asname or alias.name for alias in node.names)
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        if node.name:
+            self.bound.add(node.name)
+        return self.generic_visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> ast.AST:
+        if node.name:
+            self.bound.add(node.name)
+        return self.generic_visit(node)
+
+    def visit_MatchStar(self, node: ast.MatchStar) -> ast.AST:
+        if node.name:
+            self.bound.add(node.name)
+        return node
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> ast.AST:
+        if node.rest:
+            self.bound.add(node.rest)
+        return self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> ast.AST:
+        self.bound.add(node.name)
+        self._bind_walrus(node.decorator_list)
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+    visit_ClassDef = visit_FunctionDef
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+    def visit_ListComp(self, node: ast.expr) -> ast.AST:
+        # A walrus inside a comprehension binds in the scope around it.
+        self._bind_walrus([node])
+        return node
+
+    visit_SetComp = visit_ListComp
+    visit_DictComp = visit_ListComp
+    visit_GeneratorExp = visit_ListComp
+
+    def _bind_walrus(self, nodes: list[ast.expr]) -> None:
+        pending: list[ast.AST] = list(nodes)
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.Lambda):
+                continue
+            if isinstance(node, ast.NamedExpr):
+                self.bound.add(node.target.id)
+            pending.extend(ast.iter_child_nodes(node))

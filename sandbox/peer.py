@@ -1,0 +1,120 @@
+"""What comes from the program's side is hostile: every message is checked and rebuilt before anything acts on it.
+
+A malformed message is dropped whole or in part; it never raises in the host (contract F34 to F39).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from .guest.jsontext import LossyValueError, encode
+from .seam import FailureKind, JsonValue
+
+__all__ = ["Completion", "PeerCall", "encode_reply", "read_calls", "read_completion", "to_json"]
+
+_CLAIMABLE = {
+    kind.value: kind for kind in (FailureKind.EXCEPTION, FailureKind.INVALID_OUTPUT, FailureKind.OUTPUT_LIMIT)
+}
+_MAX_LINE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCall:
+    """A call as the peer sent it, rebuilt; `refusal` says why it cannot be made."""
+
+    call_id: int
+    namespace: str
+    member: str
+    arguments: JsonValue
+    line: int
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A completion as the peer claims it."""
+
+    value_json: str | None = None
+    kind: FailureKind | None = None
+    message: str = ""
+
+
+# Only a text that matches can have been read as something that is not lossless JSON: an escaped surrogate, or a number
+# that a float cannot hold. All others need no second look.
+_SUSPECT = re.compile(r"\\u[dD][89abAB]|[eE]\+?[0-9]{3}|[0-9]{300}")
+
+
+def _refuse_constant(text: str) -> object:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _loads(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def to_json(value: object, root: str) -> str:
+    """Returns the JSON text of a host's value.
+
+    Raises:
+        LossyValueError: when it is not lossless JSON.
+    """
+    return encode(value, root)
+
+
+def read_calls(text: str) -> list[PeerCall]:
+    """Returns the well-formed calls of a `submit` message, in order."""
+    frames = _loads(text)
+    if not isinstance(frames, list):
+        return []
+    suspect = _SUSPECT.search(text) is not None
+    calls = (_read_call(frame, suspect) for frame in frames)
+    return [call for call in calls if call is not None]
+
+
+def _read_call(frame: object, suspect: bool) -> PeerCall | None:
+    match frame:
+        case [int(call_id), str(namespace), str(member), arguments, int(line)] if (
+            type(call_id) is int and type(line) is int and 0 < call_id < 1 << 53
+        ):
+            line = line if 0 <= line <= _MAX_LINE else 0
+            if suspect:
+                try:
+                    encode([namespace, member, arguments], "arguments")
+                except LossyValueError:
+                    return PeerCall(call_id, "", "", None, line, "binding arguments must be lossless JSON")
+            return PeerCall(call_id, namespace, member, arguments, line)
+        case _:
+            return None
+
+
+def read_completion(text: str) -> Completion | None:
+    """Returns the completion, or `None` when the message is not one (contract F39)."""
+    match _loads(text):
+        case ["nothing"]:
+            return Completion()
+        case ["value", value]:
+            return _read_value(value, suspect=_SUSPECT.search(text) is not None)
+        case ["error", str(kind), str(message)] if kind in _CLAIMABLE:
+            return Completion(kind=_CLAIMABLE[kind], message=message.encode("utf-8", "backslashreplace").decode("utf-8"))
+        case _:
+            return None
+
+
+def _read_value(value: object, suspect: bool) -> Completion:
+    try:
+        if suspect:
+            return Completion(value_json=encode(value, "the returned value"))
+        return Completion(value_json=json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    except (LossyValueError, RecursionError) as lossy:
+        message = f"program completion must be lossless JSON: {lossy}"
+        return Completion(kind=FailureKind.INVALID_OUTPUT, message=message)
+
+
+def encode_reply(call_id: int, ok: bool, payload_json: str) -> str:
+    """Returns one reply as the program's side reads it."""
+    return f"[{call_id},{'true' if ok else 'false'},{payload_json}]"

@@ -1,0 +1,349 @@
+"""One run as its host sees it: calls go out, replies go in, budgets and signals end it, and one outcome wins.
+
+Both backends run under it. A backend brings a `Vehicle` that carries the program; the vehicle tells what the program
+does through a `Port`, from whatever thread it likes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from .guest.jsontext import LossyValueError
+from .ledger import OutputLedger, json_string_size
+from .peer import Completion, PeerCall, encode_reply, read_calls, to_json
+from .seam import (
+    BindingCall,
+    FailureKind,
+    JsonText,
+    Member,
+    RunFailure,
+    RunStatistics,
+    SandboxRequest,
+    SandboxResult,
+)
+from .wakeup import thread_safe_caller
+
+__all__ = ["Exit", "Port", "RunLimits", "Supervisor", "Vehicle", "abort_text", "failed_before_start"]
+
+_MILLISECONDS = 1000.0
+_FLOOD = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """The budgets of a run (contract F17 to F20, ruling 43).
+
+    Attributes:
+        compute_ms: milliseconds that the program may have control.
+        max_wall_ms: milliseconds from request to result, whatever it waits for.
+        max_output_bytes: bytes of logs and result together.
+        max_outstanding_calls: calls that may be unanswered at once.
+        max_queued_bytes: bytes of calls that may be unanswered at once.
+    """
+
+    compute_ms: float
+    max_wall_ms: float
+    max_output_bytes: int
+    max_outstanding_calls: int
+    max_queued_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the substrate ended when it ended without a completion."""
+
+    message: str
+
+
+class Vehicle(Protocol):
+    """What carries one program."""
+
+    async def drive(self, port: Port) -> Completion | Exit | None:
+        """Runs the program to its end; returns when the substrate has exited. `None` is a malformed completion."""
+        ...
+
+    def reply(self, text: str) -> None:
+        """Gives one reply to the program. Called on the event loop."""
+        ...
+
+    def kill(self) -> None:
+        """Ends the program at once, from any thread; harmless when it has ended."""
+        ...
+
+
+class Port:
+    """Where a vehicle tells what its program does. Its methods may be called from one thread of the vehicle."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    def started(self) -> None:
+        """The program has control."""
+        self._supervisor.clock.resume()
+
+    def waiting(self) -> None:
+        """The program has given control away."""
+        self._supervisor.clock.pause()
+
+    def submit(self, text: str) -> None:
+        """The program makes calls."""
+        self._supervisor.take_calls(text)
+
+    def emit(self, text: str) -> None:
+        """The program writes."""
+        self._supervisor.take_output(text)
+
+
+class ComputeClock:
+    """Measures how long the program has had control (contract F17)."""
+
+    def __init__(self) -> None:
+        self._spent = 0.0
+        self._since: float | None = None
+
+    def resume(self) -> None:
+        self._since = time.perf_counter()
+
+    def pause(self) -> None:
+        since, self._since = self._since, None
+        if since is not None:
+            self._spent += time.perf_counter() - since
+
+    @property
+    def ms(self) -> float:
+        since = self._since
+        running = time.perf_counter() - since if since is not None else 0.0
+        return (self._spent + running) * _MILLISECONDS
+
+
+class Supervisor:
+    """Carries one request to its result.
+
+    Args:
+        request: what to run; its bindings have been checked.
+        limits: its budgets.
+        vehicle: what carries the program.
+    """
+
+    def __init__(self, request: SandboxRequest, limits: RunLimits, vehicle: Vehicle) -> None:
+        self._limits = limits
+        self._vehicle = vehicle
+        self._signal = request.signal
+        self._members: dict[str, Mapping[str, Member]] = {one.name: one.members for one in request.namespaces}
+        self._ledger = OutputLedger(limits.max_output_bytes)
+        self.clock = ComputeClock()
+        self._lock = threading.Lock()
+        self._cause: RunFailure | None = None
+        self._inbox: deque[tuple[PeerCall, int]] = deque()
+        self._seen: set[int] = set()
+        self._outstanding = 0
+        self._queued_bytes = 0
+        self._refused = 0
+        self._calls = 0
+        self._ended: Completion | Exit | None = None
+        self._fault: Exception | None = None
+        self._finished = False
+        self._wake = anyio.Event()
+        self.ended = anyio.Event()
+        self._soon = thread_safe_caller()
+
+    # What the vehicle's thread calls
+
+    def take_calls(self, text: str) -> None:
+        """Reads a `submit` message and queues its calls for the event loop."""
+        if self._cause is not None:
+            return
+        calls = read_calls(text)
+        size = len(text) // max(1, len(calls))
+        for call in calls:
+            if call.call_id in self._seen:
+                continue
+            self._seen.add(call.call_id)
+            self._inbox.append((call, size))
+        if len(self._inbox) + self._refused > _FLOOD * self._limits.max_outstanding_calls:
+            self.end(FailureKind.PROTOCOL, "the program made more calls than it could wait for, and went on")
+        self.wake()
+
+    def take_output(self, text: str) -> None:
+        """Adds what the program wrote to the ledger, and ends the run when that is too much."""
+        if self._cause is None:
+            self._ledger.write(text)
+            if self._ledger.overflowed:
+                self.end(FailureKind.OUTPUT_LIMIT, "")
+
+    def wake(self) -> None:
+        """Has the event loop look at what is new; from any thread."""
+        self._soon(self._set_wake)
+
+    def _set_wake(self) -> None:
+        self._wake.set()
+
+    def end(self, kind: FailureKind, message: str) -> None:
+        """Ends the run for a cause; the first one wins (contract F22). From any thread."""
+        with self._lock:
+            if self._cause is not None or self._finished:
+                return
+            self._cause = RunFailure(kind, message)
+        self._vehicle.kill()
+
+    # What the event loop does
+
+    async def run(self) -> SandboxResult:
+        """Runs the program, and returns when the substrate has exited and nothing of the run is left."""
+        started = time.perf_counter()
+        unsubscribe = self._follow_signal()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._drive)
+                try:
+                    await self._watch(tasks, started + self._limits.max_wall_ms / _MILLISECONDS)
+                finally:
+                    # Also when the host's own task is cancelled: the program must not outlive it.
+                    self.end(FailureKind.ABORT, "the host cancelled the run")
+                    tasks.cancel_scope.cancel()
+        finally:
+            unsubscribe()
+            self.ended.set()
+        if self._fault is not None:
+            raise self._fault
+        self.clock.pause()
+        statistics = RunStatistics(
+            compute_ms=self.clock.ms, wall_ms=(time.perf_counter() - started) * _MILLISECONDS, calls=self._calls
+        )
+        return self._settle(statistics)
+
+    def _follow_signal(self) -> Callable[[], None]:
+        signal = self._signal
+        if signal is None:
+            return lambda: None
+        unsubscribe = signal.subscribe(lambda reason: self.end(FailureKind.ABORT, abort_text(reason)))
+        if signal.aborted:
+            self.end(FailureKind.ABORT, abort_text(signal.reason))
+        return unsubscribe
+
+    async def _drive(self) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                self._ended = await self._vehicle.drive(Port(self))
+            except Exception as fault:
+                # Kept for `run` to raise bare, where a task group would wrap it.
+                self._fault = fault
+        with self._lock:
+            self._finished = True
+        self._wake.set()
+
+    async def _watch(self, tasks: TaskGroup, wall_deadline: float) -> None:
+        while not self._finished:
+            with anyio.move_on_after(self._check_budgets(wall_deadline)):
+                await self._wake.wait()
+            # A new event before looking, so that what comes while looking is not lost.
+            self._wake = anyio.Event()
+            while self._inbox:
+                self._start_call(tasks, *self._inbox.popleft())
+
+    def _check_budgets(self, wall_deadline: float) -> float:
+        """Ends the run when a budget is used up; returns the seconds until the next look."""
+        limits = self._limits
+        wall_left = wall_deadline - time.perf_counter()
+        if wall_left <= 0:
+            self.end(FailureKind.TIMEOUT, f"wall-clock ceiling reached ({limits.max_wall_ms:g}ms)")
+        busy = self.clock.ms
+        compute_left = (limits.compute_ms - busy) / _MILLISECONDS
+        if compute_left <= 0:
+            self.end(FailureKind.TIMEOUT, f"compute budget exhausted ({limits.compute_ms:g}ms busy)")
+        if self._cause is not None:
+            return 3600.0
+        return max(0.0, min(wall_left, compute_left))
+
+    def _start_call(self, tasks: TaskGroup, call: PeerCall, size: int) -> None:
+        if self._cause is not None:
+            return
+        member = self._members.get(call.namespace, {}).get(call.member)
+        refusal = call.refusal
+        if refusal is None and member is None:
+            refusal = f'unknown binding "{call.namespace}.{call.member}"'
+        if refusal is None and self._outstanding >= self._limits.max_outstanding_calls:
+            refusal = f"more than {self._limits.max_outstanding_calls} calls are unanswered; await some of them first"
+        if refusal is None and self._queued_bytes + size > self._limits.max_queued_bytes:
+            refusal = f"unanswered calls hold more than {self._limits.max_queued_bytes} bytes; await some of them first"
+        if refusal is not None or member is None:
+            self._refused += 1
+            self._vehicle.reply(encode_reply(call.call_id, False, to_json(refusal, "refusal")))
+            return
+        self._outstanding += 1
+        self._queued_bytes += size
+        self._calls += 1
+        tasks.start_soon(self._serve, call, member, size)
+
+    async def _serve(self, call: PeerCall, member: Member, size: int) -> None:
+        try:
+            value = await member.function(BindingCall(call.namespace, call.member, call.arguments, call.line))
+            ok, payload = True, value.text if isinstance(value, JsonText) else to_json(value, "binding resolution")
+        except LossyValueError as lossy:
+            ok, payload = False, to_json(f"binding resolution must be lossless JSON: {lossy}", "message")
+        except Exception as error:
+            ok, payload = False, to_json(_safe(str(error) or type(error).__name__), "message")
+        self._outstanding -= 1
+        self._queued_bytes -= size
+        self._vehicle.reply(encode_reply(call.call_id, ok, payload))
+
+    # The outcome
+
+    def _settle(self, statistics: RunStatistics) -> SandboxResult:
+        if self._cause is not None:
+            return _failed(self._ledger, self._cause, statistics)
+        match self._ended:
+            case Completion(kind=None, value_json=value_json):
+                size = len(value_json.encode()) if value_json is not None else 0
+                logs = self._ledger.settle(size)
+                if logs is None:
+                    return _overflowed(self._ledger, statistics)
+                return SandboxResult(logs=logs, value_json=value_json, statistics=statistics)
+            case Completion(kind=FailureKind() as kind, message=message):
+                return _failed(self._ledger, RunFailure(kind, message), statistics)
+            case Exit(message):
+                return _failed(self._ledger, RunFailure(FailureKind.WORKER_EXIT, message), statistics)
+            case _:
+                failure = RunFailure(FailureKind.PROTOCOL, "the program's side ended with a malformed completion")
+                return _failed(self._ledger, failure, statistics)
+
+
+def _failed(ledger: OutputLedger, failure: RunFailure, statistics: RunStatistics) -> SandboxResult:
+    logs = None
+    if failure.kind is not FailureKind.OUTPUT_LIMIT:
+        logs = ledger.settle(json_string_size(failure.message))
+    if logs is None:
+        return _overflowed(ledger, statistics)
+    return SandboxResult(logs=logs, error=failure, statistics=statistics)
+
+
+def _overflowed(ledger: OutputLedger, statistics: RunStatistics) -> SandboxResult:
+    logs, message = ledger.overflow()
+    return SandboxResult(logs=logs, error=RunFailure(FailureKind.OUTPUT_LIMIT, message), statistics=statistics)
+
+
+def failed_before_start(failure: RunFailure, max_output_bytes: int) -> SandboxResult:
+    """Returns the result of a run that failed before anything was started; the ledger applies all the same (F31)."""
+    return _failed(OutputLedger(max_output_bytes), failure, RunStatistics())
+
+
+def abort_text(reason: object) -> str:
+    """Returns the message for a caller's reason (contract F21)."""
+    if reason is None:
+        return "the run was aborted"
+    try:
+        return _safe(str(reason)) or type(reason).__name__
+    except Exception:
+        return "the run was aborted"
+
+
+def _safe(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

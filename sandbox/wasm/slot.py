@@ -1,0 +1,205 @@
+"""One slot: an engine of its own, the component compiled for it, and the run that it carries now.
+
+The engine's epoch is the kill switch. It moves only when somebody must stop the run, so a program that never looks
+at the clock pays nothing for it; and since every slot has its own engine, killing one run touches no other.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from pathlib import Path
+from typing import Any, Protocol
+
+from wasmtime import Config, Engine, Store, WasmtimeError
+from wasmtime.component import Component, Func, Linker
+
+from .hostcalls import define_imports
+
+__all__ = ["Carried", "Slot", "SlotPort", "engine_config"]
+
+_MAX_WASM_STACK = 2 << 20
+# Far below what a thread of the host has, so that native recursion traps in wasm and never overruns the host's stack.
+_MICROSECONDS = 1_000_000
+_FOREVER = 1 << 40
+_MAX_CAUSE = 300
+
+
+def engine_config() -> Config:
+    """Returns how every engine is made; compiled code fits only an engine of the same configuration."""
+    config = Config()
+    config.epoch_interruption = True
+    config.max_wasm_stack = _MAX_WASM_STACK
+    return config
+
+
+class SlotPort(Protocol):
+    """Where a slot tells what the program does."""
+
+    def started(self) -> None: ...
+
+    def waiting(self) -> None: ...
+
+    def submit(self, text: str) -> None: ...
+
+    def emit(self, text: str) -> None: ...
+
+
+class Carried:
+    """One run in a slot: how the event loop reaches the thread in which it runs."""
+
+    def __init__(self) -> None:
+        self.replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.killed = False
+        self.exited: str | None = None
+
+    def reply(self, text: str) -> None:
+        """Puts one reply where the program's next wait finds it."""
+        self.replies.put(text)
+
+
+class Slot:
+    """A place where one program at a time runs.
+
+    Args:
+        compiled: the compiled component.
+        max_memory_bytes: the most linear memory that a program may have.
+
+    Raises:
+        WasmtimeError: when the compiled file is not one that this engine takes.
+    """
+
+    def __init__(self, compiled: Path, max_memory_bytes: int) -> None:
+        self._engine = Engine(engine_config())
+        self._component = Component.deserialize_file(self._engine, str(compiled))
+        self._linker = Linker(self._engine)
+        self._max_memory = max_memory_bytes
+        self._kept = define_imports(self._linker, self._component, self)
+        self._lock = threading.Lock()
+        self._run: Carried | None = None
+        self._port: SlotPort | None = None
+        self._armed = False
+        self._fault: BaseException | None = None
+        self._ready: tuple[Store, Func] | None = None
+
+    def prepare(self) -> None:
+        """Makes an instance that stands ready; it has run the warm-up, so its pages are its own already."""
+        if self._ready is None:
+            store, instance = self._instantiate()
+            warm = instance.get_func(store, "warm")
+            if warm is None:
+                raise RuntimeError("the component has no `warm`")
+            warm(store)
+            self._ready = (store, self._entry(store, instance))
+
+    def _instantiate(self) -> tuple[Store, Any]:
+        store = Store(self._engine)
+        store.set_limits(memory_size=self._max_memory)
+        store.set_epoch_deadline(1)
+        return store, self._linker.instantiate(store, self._component)
+
+    def _entry(self, store: Store, instance: Any) -> Func:
+        entry = instance.get_func(store, "run")
+        if entry is None:
+            raise RuntimeError("the component has no `run`")
+        return entry
+
+    def run(self, carried: Carried, request: str, port: SlotPort) -> str | None:
+        """Runs a program to its end, in the calling thread.
+
+        Returns:
+            the completion as the program's side claims it; `None` when the instance ended without one, and then
+            `carried.exited` says how.
+        """
+        ready, self._ready = self._ready, None
+        if ready is None:
+            store, instance = self._instantiate()
+            ready = (store, self._entry(store, instance))
+        store, entry = ready
+        try:
+            with self._lock:
+                if carried.killed:
+                    return None
+                store.set_epoch_deadline(1)
+                self._run, self._port, self._fault, self._armed = carried, port, None, True
+            port.started()
+            return entry(store, request)
+        except WasmtimeError as error:
+            carried.exited = _how(error)
+            return None
+        finally:
+            with self._lock:
+                self._armed = False
+                self._run = self._port = None
+            port.waiting()
+            store.close()
+            fault, self._fault = self._fault, None
+            if fault is not None:
+                raise fault
+
+    def kill(self, carried: Carried) -> None:
+        """Ends a run at once, from any thread: in its hot loop, or in the host call that it waits in."""
+        with self._lock:
+            carried.killed = True
+            if self._run is carried and self._armed:
+                self._engine.increment_epoch()
+        carried.replies.put(None)
+
+    # What the component calls, in the run's thread
+
+    def submit(self, calls: str) -> None:
+        if self._port is not None:
+            self._port.submit(calls)
+
+    def emit(self, text: str) -> bool:
+        if self._port is not None:
+            self._port.emit(text)
+        return self._run is None or not self._run.killed
+
+    def wait(self, timeout_us: int) -> str | None:
+        run, port = self._run, self._port
+        if run is None or port is None:
+            return "[]"
+        port.waiting()
+        try:
+            replies = _take(run, timeout_us)
+        finally:
+            port.started()
+        return None if run.killed or replies is None else "[" + ",".join(replies) + "]"
+
+    def fault(self, error: BaseException) -> None:
+        self._fault = error
+
+
+def _take(run: Carried, timeout_us: int) -> list[str] | None:
+    """Returns what has settled, waiting for the first; `None` when the run has been killed."""
+    take = run.replies.get_nowait
+    replies: list[str] = []
+    try:
+        if timeout_us < 0:
+            first = run.replies.get()
+        elif timeout_us == 0:
+            first = take()
+        else:
+            first = run.replies.get(timeout=min(timeout_us, _FOREVER) / _MICROSECONDS)
+        while first is not None:
+            replies.append(first)
+            first = take()
+    except queue.Empty:
+        return replies
+    return None
+
+
+def _how(error: WasmtimeError) -> str:
+    """Returns in one line how an instance ended: the cause alone, without the backtrace of its machine code."""
+    text = str(error)
+    cause = text.rpartition("Caused by:")[2].strip() or text.strip()
+    if "wasi:cli/exit" in cause:
+        return "worker exited before completing: the program ended its interpreter (os._exit or abort)"
+    if "call stack exhausted" in cause:
+        return "worker error: native stack exhausted (recursion in compiled code that is too deep)"
+    if "unknown import" in cause:
+        name = cause.partition("`")[2].partition("`")[0]
+        return f"worker error: the program used {name or 'a system interface'}, which the sandbox does not have"
+    first = cause.splitlines()[0] if cause else "unknown"
+    return f"worker error: {first[:_MAX_CAUSE]}"

@@ -1,0 +1,266 @@
+"""From JSON Schema to the type expressions of `model` (contract G1, G2; ruling 39).
+
+The strict subset comes out exactly. A schema beyond it comes out as the closest type that every valid value has: what
+a type cannot say is left out or kept as a `Constraint`, and a part that says nothing sayable is `AnyType`. A schema
+that JSON Schema itself would refuse (an unknown type name, properties that are no mapping, a node inside itself)
+makes the whole type `AnyType`, because then nothing it says can be relied on. References are looked up in the schema
+itself and nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .keywords import (
+    MalformedSchemaError,
+    as_array,
+    as_mapping,
+    as_names,
+    as_scalar_kind,
+    constraint,
+    constraints_of,
+    kinds_of,
+    literals,
+    lookup,
+    subschemas,
+    union_of,
+)
+from .model import (
+    AnyType,
+    ArrayType,
+    ObjectType,
+    Property,
+    ReferenceType,
+    ScalarType,
+    ToolArgsMap,
+    ToolOutputMap,
+    ToolType,
+    TupleType,
+    TypeDocument,
+    TypeExpression,
+)
+from .narrow import is_bare, narrow, with_constraints
+from .steps import Step, run
+
+if TYPE_CHECKING:
+    from ..registry.definition import ToolSchema
+
+__all__ = ["MAX_NODES", "TRANSPORT", "build_document", "build_maps"]
+
+TRANSPORT = "run_code"
+"""The tool that carries programs; it is never part of the SDK (contract G1)."""
+
+MAX_NODES = 50_000
+"""The largest type, in schema nodes; what comes after is `AnyType`, so that shared structure cannot explode."""
+
+
+def build_maps(tools: Sequence[ToolSchema], *, transport: str = TRANSPORT) -> tuple[ToolArgsMap, ToolOutputMap]:
+    """Builds the types of a tool set, from nothing but its schemas; never raises (contract G1, G5).
+
+    Args:
+        tools: the tools that the step admits, in any order; of two with one name the later counts.
+        transport: the name of the tool that is left out.
+
+    Returns:
+        what each tool takes, and what each tool gives.
+    """
+    admitted = [tool for tool in tools if tool.name != transport]
+    return (
+        ToolArgsMap([_entry(tool, tool.parameters) for tool in admitted]),
+        ToolOutputMap([_entry(tool, tool.output) for tool in admitted]),
+    )
+
+
+def _entry(tool: ToolSchema, schema: object) -> ToolType:
+    return ToolType(name=tool.name, description=tool.description, document=build_document(schema))
+
+
+def build_document(schema: object) -> TypeDocument:
+    """Builds the type of one schema; anything that is no JSON Schema gives `AnyType` (contract G2). Never raises."""
+    try:
+        return _Builder(schema).build()
+    except MalformedSchemaError:
+        return TypeDocument(AnyType())
+    except Exception:  # noqa: BLE001 - a schema is foreign data, and its own accessors may raise; G1 says "never raises"
+        return TypeDocument(AnyType())
+
+
+class _Builder:
+    """Builds one document; holds what has been seen of its schema so far."""
+
+    def __init__(self, root: object) -> None:
+        self._root = root
+        self._nodes_left = MAX_NODES
+        self._path: set[int] = set()
+        self._referenced: dict[str, object] = {}
+        self._pending: list[str] = []
+        self._expanded: dict[str, TypeExpression] = {}
+
+    def build(self) -> TypeDocument:
+        root = run(self._node(self._root))
+        definitions: dict[str, TypeExpression] = {}
+        while self._pending:
+            target = self._pending.pop()
+            definitions[target] = run(self._node(self._referenced[target]))
+        return TypeDocument(root, definitions)
+
+    def _node(self, schema: object) -> Step[TypeExpression]:
+        """Builds any schema node: the intersection of everything that it says."""
+        if isinstance(schema, bool):
+            return AnyType()
+        node = as_mapping(schema)
+        self._nodes_left -= 1
+        if self._nodes_left < 0:
+            return AnyType()
+        if id(node) in self._path:
+            raise MalformedSchemaError
+        self._path.add(id(node))
+        for keyword in ("title", "description"):
+            if not isinstance(node.get(keyword, ""), str):
+                raise MalformedSchemaError
+        parts: list[tuple[str, TypeExpression]] = yield self._parts(node)
+        result = yield self._intersection(node, parts)
+        if node.get("unevaluatedProperties") is False and isinstance(result, ObjectType):
+            result = dataclasses.replace(result, additional=None)
+        self._path.discard(id(node))
+        return with_constraints(result, constraints_of(node))
+
+    def _nodes(self, schemas: Iterable[object]) -> Step[list[TypeExpression]]:
+        built: list[TypeExpression] = []
+        for schema in schemas:
+            type_: TypeExpression = yield self._node(schema)
+            built.append(type_)
+        return built
+
+    def _parts(self, node: Mapping[str, Any]) -> Step[list[tuple[str, TypeExpression]]]:
+        """Builds what each group of keywords says on its own, with the keyword that says it."""
+        parts: list[tuple[str, TypeExpression]] = []
+        own: TypeExpression | None = yield self._own(node)
+        if own is not None:
+            parts.append(("type", own))
+        if "$ref" in node:
+            parts.append(("$ref", self._reference(node["$ref"])))
+        members: list[TypeExpression] = yield self._nodes(subschemas(node, "allOf"))
+        parts += [("allOf", member) for member in members]
+        for keyword in ("anyOf", "oneOf"):
+            possible = [branch for branch in subschemas(node, keyword) if branch is not False]
+            branches: list[TypeExpression] = yield self._nodes(possible)
+            if branches:
+                parts.append((keyword, union_of(branches)))
+        return parts
+
+    def _intersection(self, node: Mapping[str, Any], parts: list[tuple[str, TypeExpression]]) -> Step[TypeExpression]:
+        """Joins the parts. Where types cannot be joined the first one stands, which is true of every valid value."""
+        if sum(not is_bare(part) for _, part in parts) > 1:
+            expanded: list[tuple[str, TypeExpression]] = []
+            for keyword, part in parts:
+                expanded.append((keyword, (yield self._expansion(part))))
+            parts = expanded
+        result: TypeExpression = AnyType()
+        unsaid: list[str] = []
+        for keyword, part in parts:
+            both = narrow(result, part)
+            if both is not None:
+                result = both
+            elif keyword not in unsaid and keyword != "$ref":
+                unsaid.append(keyword)
+        return with_constraints(result, tuple(constraint(node, keyword) for keyword in unsaid))
+
+    def _own(self, node: Mapping[str, Any]) -> Step[TypeExpression | None]:
+        """Builds what `const`, `enum`, `type` and the keywords of a type say; `None` when they say nothing."""
+        kinds = kinds_of(node)
+        if "const" in node:
+            return literals("const", [node["const"]], kinds)
+        if "enum" in node:
+            return literals("enum", as_array(node["enum"]), kinds)
+        if not kinds:
+            return None
+        branches: list[TypeExpression] = []
+        for kind in kinds:
+            if kind == "object":
+                branches.append((yield self._object(node)))
+            elif kind == "array":
+                branches.append((yield self._array(node)))
+            else:
+                branches.append(ScalarType(kind=as_scalar_kind(kind)))
+        return union_of(branches)
+
+    def _object(self, node: Mapping[str, Any]) -> Step[TypeExpression]:
+        required = as_names(node.get("required", []))
+        must = set(required)
+        declared = as_mapping(node.get("properties", {}))
+        properties: list[Property] = []
+        for name in as_names(list(declared)):
+            schema = declared[name]
+            if schema is False:  # a key that no object may have
+                continue
+            type_: TypeExpression = yield self._node(schema)
+            text = self._description(schema)
+            properties.append(Property(name=name, type=type_, required=name in must, description=text))
+        properties += [
+            Property(name=name, type=AnyType(), required=True)
+            for name in dict.fromkeys(required)
+            if name not in declared
+        ]
+        additional: TypeExpression | None = yield self._additional(node)
+        return ObjectType(properties=tuple(properties), additional=additional)
+
+    def _additional(self, node: Mapping[str, Any]) -> Step[TypeExpression | None]:
+        """Builds the type of values under undeclared keys; `None` for a closed object."""
+        schema = node.get("additionalProperties", True)
+        by_pattern = as_mapping(node.get("patternProperties", {}))
+        if schema is not False:
+            other: TypeExpression = yield self._node(schema)
+            return AnyType() if by_pattern else other
+        branches: list[TypeExpression] = yield self._nodes(by_pattern.values())
+        return union_of(branches) if branches else None
+
+    def _array(self, node: Mapping[str, Any]) -> Step[TypeExpression]:
+        prefix: list[TypeExpression] = yield self._nodes(subschemas(node, "prefixItems"))
+        others = node.get("items", True)
+        rest: TypeExpression = yield self._node(others)
+        if not prefix:
+            return ArrayType(items=rest)
+        closed = others is False or node.get("maxItems") == len(prefix)
+        return TupleType(items=tuple(prefix), rest=None if closed else rest)
+
+    def _reference(self, reference: object) -> TypeExpression:
+        """Notes that a definition is needed and refers to it; what is not inside this schema is `AnyType`."""
+        if not isinstance(reference, str):
+            raise MalformedSchemaError
+        target = lookup(self._root, reference)
+        if not isinstance(target, Mapping):
+            return AnyType()
+        if reference not in self._referenced:
+            self._referenced[reference] = target
+            self._pending.append(reference)
+        return ReferenceType(target=reference)
+
+    def _expansion(self, part: TypeExpression) -> Step[TypeExpression]:
+        """Replaces a reference by what it refers to, so that it can be joined with other parts."""
+        if not isinstance(part, ReferenceType):
+            return part
+        target = part.target
+        if target not in self._expanded:
+            schema = self._referenced[target]
+            if id(schema) in self._path:  # it would contain itself
+                return AnyType()
+            self._expanded[target] = AnyType()  # what a definition that only refers to itself comes to
+            built: TypeExpression = yield self._node(schema)
+            self._expanded[target] = yield self._expansion(built)
+        return self._expanded[target]
+
+    def _description(self, schema: object) -> str:
+        """The description of a property: its own, or that of the one thing it is made of beside null."""
+        for _hop in range(8):
+            if not isinstance(schema, Mapping):
+                break
+            text = schema.get("description")
+            if text and isinstance(text, str):
+                return text
+            made_of = [branch for keyword in ("allOf", "anyOf", "oneOf") for branch in schema.get(keyword, ())]
+            made_of = [branch for branch in made_of if branch != {"type": "null"}]
+            schema = made_of[0] if len(made_of) == 1 else lookup(self._root, schema.get("$ref"))
+        return ""
