@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from .definition import ToolDefinition
 from .events import close_stray, describe_answer
-from .scopes import ScopeKey
 from .signals import Signal
-from .views import LayerStack, Registration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .definition import ToolDefinition
+    from .scopes import ScopeKey
+    from .views import LayerStack, Registration
 
 __all__ = ["ActivationContext", "ModelSelection", "ResolvedToolSet", "resolve_tool_set"]
 

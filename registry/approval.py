@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from .scopes import ScopeKey
-from .signals import Signal
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .scopes import ScopeKey
+    from .signals import Signal
 
 __all__ = ["ApprovalOutcome", "ApprovalRequest", "ApprovalService"]
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from .definition import ToolDefinition, ToolSchema
 from .errors import ToolRegistrationError
 from .events import CHANGE
-from .schema import assert_supported_json_schema
+from .schema import assert_output_schema
 from .scopes import Disposer, ScopeKey
 from .views import RUN_CODE, Condition, Layer, Registration, Restriction, quoted
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from .executors import ToolExecutor
     from .guards import ToolGuard
     from .registry import ToolRegistry
@@ -42,7 +43,7 @@ class ScopedTools:
         self.scope = scope
         self._live: dict[Disposer, None] = {}
 
-    def __enter__(self) -> ScopedTools:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

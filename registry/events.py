@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .errors import ToolRegistrationError
 from .scopes import Disposer, ScopeKey, ScopeTree
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
 
 __all__ = [
     "CHANGE",
@@ -197,8 +199,10 @@ class EventBus:
         if entry is not None:
             return entry
         near = difflib.get_close_matches(event, self._events, n=3)
-        way_out = f"did you mean {' or '.join(repr(name) for name in near)}?" if near else "known events: " + ", ".join(
-            sorted(self._events)
+        way_out = (
+            f"did you mean {' or '.join(repr(name) for name in near)}?"
+            if near
+            else "known events: " + ", ".join(sorted(self._events))
         )
         raise ToolRegistrationError(f'there is no event "{event}"; {way_out}')
 
@@ -232,8 +236,7 @@ async def run_waterfall(
         if expected is not None and not isinstance(answer, expected[0]):
             close_stray(answer)
             raise TypeError(
-                f'the "{event}" listener {listener.name} must answer {expected[1]}, '
-                f"not {describe_answer(answer)}"
+                f'the "{event}" listener {listener.name} must answer {expected[1]}, not {describe_answer(answer)}'
             )
         if answer is not last[0]:
             last[0], last[1] = answer, listener

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,6 +9,8 @@ from .errors import ToolExecutorUnavailableError, ToolRegistrationError
 from .scopes import IdentityMap, ScopeKey, ScopeTree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .definition import ToolSchema
     from .execution import ToolBatchInput, ToolBatchResult
     from .views import ToolView

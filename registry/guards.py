@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from .decisions import ToolGuardDenial
@@ -12,11 +11,13 @@ from .events import callable_name, close_stray, describe_answer
 from .scopes import Disposer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .execution import ToolExecution
 
 __all__ = ["GuardTable", "NamedDenial", "ToolGuard"]
 
-ToolGuard: TypeAlias = "Callable[[ToolExecution], None | str | ToolGuardDenial]"
+ToolGuard: TypeAlias = "Callable[[ToolExecution], str | ToolGuardDenial | None]"
 NamedDenial: TypeAlias = tuple[ToolGuardDenial, str]
 
 

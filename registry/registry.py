@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .activation import ActivationContext, ResolvedToolSet, resolve_tool_set
 from .context import ScopedTools
-from .decisions import ToolGuardDenial
-from .definition import ToolDefinition, ToolSchema
 from .events import EventBus
-from .execution import ToolExecution
 from .executors import ExecutorSelection
-from .guards import NamedDenial
 from .scopes import ScopeBinding, ScopeKey, ScopeTree
 from .views import LayerStack, ToolView, schema_of
+
+if TYPE_CHECKING:
+    from .decisions import ToolGuardDenial
+    from .definition import ToolDefinition, ToolSchema
+    from .execution import ToolExecution
+    from .guards import NamedDenial
 
 __all__ = ["ToolRegistry"]
 

@@ -7,12 +7,15 @@ registers flows down to it, and what happens in it is heard by listeners of the 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from .errors import ToolRegistrationError
-from .values import JsonObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+    from .values import JsonObject
 
 __all__ = ["Disposer", "ScopeBinding", "ScopeKey", "ScopeTree", "SessionLog"]
 
@@ -79,7 +82,7 @@ class Disposer:
         if undo is not None:
             undo()
 
-    def __enter__(self) -> Disposer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

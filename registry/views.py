@@ -6,18 +6,19 @@ every restriction on its chain, and then overlaid by its own, which nothing can 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from .definition import ToolDefinition, ToolSchema
 from .errors import ToolRegistrationError
 from .guards import GuardTable
 from .lossless import LosslessError, snapshot
 from .scopes import IdentityMap, ScopeKey, ScopeTree
-from .definition import ToolDefinition, ToolSchema
 from .values import MISSING, JsonObject
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+
     from .activation import ActivationContext
 
 __all__ = [
@@ -244,7 +245,9 @@ def order_names(names: Collection[str], order: Sequence[str] | None, known_names
         raise ValueError(f"the tool order repeats {quoted(repeated)}")
     unknown = [name for name in listed if name not in known_names]
     if unknown:
-        raise ValueError(f"the tool order names {'an unknown tool' if len(unknown) == 1 else 'unknown tools'}: {quoted(unknown)}")
+        raise ValueError(
+            f"the tool order names {'an unknown tool' if len(unknown) == 1 else 'unknown tools'}: {quoted(unknown)}"
+        )
     place = list(order).index(UNLISTED_TOOLS)
     unlisted = sorted(name for name in names if name not in listed)
     return [name for name in (*listed[:place], *unlisted, *listed[place:]) if name in names]

@@ -284,7 +284,7 @@ def _alternatives(branches: Sequence[Annotation]) -> Annotation:
     for branch in branches:
         by_text.setdefault(branch.text, branch)
     distinct = list(by_text.values())
-    one = len([branch for branch in distinct if branch.text != "None"]) == 1
+    one = len([b for b in distinct if b.text != "None"]) == 1 and len([b for b in branches if b.notes]) == 1
     notes: tuple[str, ...] = ()
     for branch in branches:
         notes += branch.notes if one else notes_under(branch.text, branch.notes)

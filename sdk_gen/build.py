@@ -52,7 +52,7 @@ __all__ = ["MAX_NODES", "TRANSPORT", "build_document", "build_maps"]
 TRANSPORT = "run_code"
 """The tool that carries programs; it is never part of the SDK (contract G1)."""
 
-MAX_NODES = 50_000
+MAX_NODES = 10_000
 """The largest type, in schema nodes; what comes after is `AnyType`, so that shared structure cannot explode."""
 
 

@@ -55,28 +55,33 @@ class MalformedSchemaError(Exception):
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
+    """Returns `value` when it is a mapping."""
     if not isinstance(value, Mapping):
         raise MalformedSchemaError
     return value
 
 
 def as_array(value: object) -> Sequence[Any]:
+    """Returns `value` when it is an array with at least one item."""
     if not isinstance(value, (list, tuple)) or not value:
         raise MalformedSchemaError
     return value
 
 
 def as_names(value: object) -> list[str]:
+    """Returns `value` when it is an array of strings, which may be empty."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
         raise MalformedSchemaError
     return list(value)
 
 
 def subschemas(node: Mapping[str, Any], keyword: str) -> Sequence[object]:
+    """Returns the schemas listed under `keyword`; none when it is not there."""
     return as_array(node[keyword]) if keyword in node else ()
 
 
 def constraint(node: Mapping[str, Any], keyword: str) -> Constraint:
+    """Returns one keyword with its value, as it stands."""
     value = node.get(keyword)
     if keyword == "default" and not is_json(value):
         raise MalformedSchemaError
@@ -105,10 +110,12 @@ def kinds_of(node: Mapping[str, Any]) -> Sequence[str]:
 
 
 def as_scalar_kind(kind: str) -> ScalarKind:
+    """Returns `kind` as the literal type that it is."""
     return next(scalar for scalar in _SCALARS if scalar == kind)
 
 
 def union_of(branches: Sequence[TypeExpression]) -> TypeExpression:
+    """Returns one of several types as one type."""
     return branches[0] if len(branches) == 1 else UnionType(branches=tuple(branches))
 
 

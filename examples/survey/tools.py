@@ -58,7 +58,7 @@ class RefusedError(Exception):
     """A path or pattern that these tools refuse, or a file that they cannot give; the message names it and says why."""
 
 
-class File(TypedDict):
+class File(TypedDict, closed=True):
     """One file of the tree."""
 
     path: Annotated[str, Field(description="relative to the root, with forward slashes")]
@@ -66,7 +66,7 @@ class File(TypedDict):
     binary: Annotated[bool, Field(description="whether it holds something else than text")]
 
 
-class Text(TypedDict):
+class Text(TypedDict, closed=True):
     """The text of one file."""
 
     path: str
@@ -75,7 +75,7 @@ class Text(TypedDict):
     truncated: Annotated[bool, Field(description="whether the file is longer than `max_bytes`")]
 
 
-class Match(TypedDict):
+class Match(TypedDict, closed=True):
     """One line that matches."""
 
     path: str

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..decisions import Accept, Block, ErrorInfo, PostToolDecision
 from ..events import POST_EXECUTE, RESULT, close_stray, describe_answer, run_waterfall
@@ -25,7 +24,11 @@ from .outcome import (
     printable,
     with_contexts,
 )
-from .state import CallState, ContentHook
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .state import CallState, ContentHook
 
 __all__ = ["publish", "review"]
 
@@ -43,7 +46,7 @@ async def review(state: CallState) -> None:
     assert outcome is not None
     try:
         result = await _judge(state, _project(state, outcome))
-    except Exception as error:  # noqa: BLE001 - a hook's or policy's error is the call's outcome
+    except Exception as error:
         state.logger.warning(
             'the result of tool "%s" (call %s) was dropped: a hook or post-execute listener raised',
             state.exec.name, state.exec.call_id, exc_info=error,

@@ -1,27 +1,28 @@
-"""Around the body: the `tools/execute` wrappers, the signals they may swap, and the body itself (contract C28 to C42)."""
+"""Around the body: the `tools/execute` wrappers, the signals they may swap, and the body itself (C28 to C42)."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..decisions import ContextMessage, ErrorInfo
-from ..definition import ToolDefinition, ToolSchema
 from ..errors import AbortError
 from ..events import EXECUTE, describe_answer, run_waterfall
 from ..execution import ExecutionToken, ToolExecution, ToolExecutionResult, ToolFailure, ToolSuccess
 from ..lossless import LosslessError
 from ..signals import Signal, SignalSource, fuse
-from ..values import JsonValue, Missing
 from .outcome import aborted, build_success, error_of, failure_of, freeze_result, not_found, unwrap, with_contexts
 from .shelter import await_body, await_sheltered
-from .state import CallState
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from ..activation import ResolvedToolSet
+    from ..definition import ToolDefinition, ToolSchema
     from ..scopes import ScopeKey
+    from ..values import JsonValue, Missing
+    from .state import CallState
 
 __all__ = ["DispatchView", "run_around"]
 

@@ -10,17 +10,20 @@ Schedulers interleave the phases of several calls: only `dispatch` may overlap w
 from __future__ import annotations
 
 import enum
+from typing import TYPE_CHECKING
 
-from ..approval import ApprovalOutcome
-from ..execution import ToolExecution, ToolExecutionResult
-from ..signals import Signal
 from .after import publish, review
 from .around import run_around
 from .capture import admit
-from .classify import ExecutionMode, classify_definition
+from .classify import ExecutionMode, classify
 from .outcome import aborted
 from .policy import decide
-from .state import CallDecision, CallState
+
+if TYPE_CHECKING:
+    from ..approval import ApprovalOutcome
+    from ..execution import ToolExecution, ToolExecutionResult
+    from ..signals import Signal
+    from .state import CallDecision, CallState
 
 __all__ = ["PipelineCall"]
 
@@ -85,9 +88,7 @@ class PipelineCall:
     def execution_mode(self) -> ExecutionMode:
         """Returns whether the call may overlap with others, as things stand now (contract D2, E19)."""
         state = self._state
-        if state.argument_fault is not None:
-            return "exclusive"
-        return classify_definition(state.resolve_direct(), state.exec.arguments)
+        return "exclusive" if state.collapsed else classify(state.resolve(), state.exec.arguments)
 
     async def prepare(self) -> None:
         """Runs the stages before dispatch; `needs_dispatch` tells whether the call goes on to `dispatch`.
@@ -153,5 +154,3 @@ class PipelineCall:
         if self._phase not in allowed:
             raise RuntimeError(f"this call cannot be {phase.value} now: it is {self._phase.value}")
         self._phase = phase
-
-

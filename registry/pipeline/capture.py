@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from ..approval import ApprovalService
 from ..decisions import ErrorInfo
-from ..definition import ToolDefinition
 from ..events import close_stray
 from ..execution import ExecutionToken, ToolExecution, ToolExecutionInput, ToolFailure
 from ..lossless import LosslessError, materialise
 from ..signals import SignalSource
 from ..values import MISSING, JsonValue, Missing
 from .outcome import aborted, error_of, failure, failure_of, not_found
-from .state import CallState
+from .state import CallState, resolve_call
 
 if TYPE_CHECKING:
+    import logging
+
+    from ..approval import ApprovalService
+    from ..definition import ToolDefinition
     from ..registry import ToolRegistry
 
 __all__ = ["admit", "capture"]
@@ -41,10 +42,9 @@ def capture(
     for field, text in (("call_id", call_id), ("name", name)):
         if not isinstance(text, str) or not text:
             raise ValueError(f"a call's {field} must be a string that is not empty, not {text!r}")
-    if transport is not None and parent is None and name == transport.name:
-        definition = transport
-    else:
-        definition = registry.executable(name, agent, tool_set)
+    if parent is not None:
+        transport = None  # programs call tools, and never the transport itself (contract E4)
+    definition = resolve_call(registry, name, agent, tool_set, transport)
     hooks = None if definition is None else (definition.project_content, definition.finalize_content)
     arguments, fault = _detach(call)
     own_source = None
@@ -92,14 +92,13 @@ def admit(state: CallState) -> bool:
     """Ends the calls that no policy gets to see, and tells whether the call goes on (contract C8, C9, C12)."""
     call, transport = state.exec, state.transport
     cancelled = call.signal.aborted
-    collapsed = transport is not None and call.parent is None and state.visible and call.name != transport.name
-    if collapsed and not cancelled:
+    if state.collapsed and not cancelled:
         state.finalizer = None
     if state.argument_fault is not None:
         state.end(failure_of(error_of(state.argument_fault)))
     elif cancelled:
         state.end(aborted(body_invoked=False))
-    elif collapsed and transport is not None:
+    elif state.collapsed and transport is not None:
         state.end(_collapsed(call.name, transport.name))
     return state.outcome is None
 

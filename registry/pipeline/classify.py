@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ..definition import ToolDefinition
 from ..events import close_stray
 from ..values import JsonValue, Missing
 
-__all__ = ["ExecutionMode", "classify_definition"]
+if TYPE_CHECKING:
+    from ..definition import ToolDefinition
+
+__all__ = ["ExecutionMode", "classify"]
 
 ExecutionMode: TypeAlias = Literal["parallel", "exclusive"]
 
 
-def classify_definition(definition: ToolDefinition | None, arguments: JsonValue | Missing) -> ExecutionMode:
+def classify(definition: ToolDefinition | None, arguments: JsonValue | Missing) -> ExecutionMode:
     """Returns `parallel` only if the tool says exactly `True` for these arguments.
 
     Args:

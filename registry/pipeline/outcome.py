@@ -1,20 +1,23 @@
-"""Outcomes: how a value becomes a success, how anything else becomes a failure, and what identity it keeps (C43, C62)."""
+"""Outcomes: how a value becomes a success, and anything else a failure with what identity it has (C43, C62)."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from ..decisions import ContextMessage, ErrorInfo
-from ..definition import ToolDefinition
 from ..errors import ABORTED, ABORTED_BEFORE_DISPATCH, AbortError, HarnessError, ToolNotFoundError, ToolOutputError
 from ..events import close_stray
 from ..execution import ToolError, ToolExecutionResult, ToolFailure, ToolSuccess
 from ..lossless import LosslessError, materialise
 from ..schema import validate_output
 from ..values import MISSING, ContentBlock, JsonValue, Missing, text_block
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..definition import ToolDefinition
 
 __all__ = [
     "NOT_SERIALIZABLE",
@@ -31,6 +34,8 @@ __all__ = [
 ]
 
 NOT_SERIALIZABLE: Final = "tool result must be losslessly JSON-serializable"
+
+FrozenT = TypeVar("FrozenT")
 
 
 def unwrap(thrown: Exception) -> Exception:
@@ -88,9 +93,7 @@ def _identity(thrown: Exception) -> ErrorInfo | None:
     return ErrorInfo(name, code) if isinstance(name, str) and isinstance(code, str) else None
 
 
-def failure(
-    message: str, info: ErrorInfo | None = None, *, contexts: Sequence[ContextMessage] = ()
-) -> ToolFailure:
+def failure(message: str, info: ErrorInfo | None = None, *, contexts: Sequence[ContextMessage] = ()) -> ToolFailure:
     """Returns a failure whose content is the one block `Error: <message>` (contract C64)."""
     return failure_of(ToolError(printable(message), info), contexts=contexts)
 
@@ -156,7 +159,7 @@ def _snapshot_value(tool: str, value: object) -> JsonValue:
         raise ToolOutputError(tool, [f"value snapshot failed: {message_of(error)}"]) from error
 
 
-def _presented(tool: str, part: str, make: Callable[[], object], freeze: Callable[[object, str], object]):  # noqa: ANN202
+def _presented(tool: str, part: str, make: Callable[[], object], freeze: Callable[[object, str], FrozenT]) -> FrozenT:
     try:
         made = make()
     except Exception as error:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from ..approval import ApprovalService
-from ..definition import ToolDefinition
-from ..execution import ExecutionToken, ToolExecutionInput, ToolExecutionResult
 from ..lossless import materialise
 from .call import PipelineCall
 from .capture import capture
-from .classify import ExecutionMode, classify_definition
+from .classify import ExecutionMode, classify
+from .state import resolve_call
 
 if TYPE_CHECKING:
     from ..activation import ResolvedToolSet
+    from ..approval import ApprovalService
+    from ..definition import ToolDefinition
+    from ..execution import ExecutionToken, ToolExecutionInput, ToolExecutionResult
     from ..registry import ToolRegistry
     from ..scopes import ScopeKey
 
@@ -62,7 +63,10 @@ class Pipeline:
         return PipelineCall(capture(self.registry, self.approval, self.logger, input, transport))
 
     async def execute(
-        self, input: ToolExecutionInput, *, transport: ToolDefinition | None = None  # noqa: A002
+        self,
+        input: ToolExecutionInput,  # noqa: A002 - the field's term
+        *,
+        transport: ToolDefinition | None = None,
     ) -> ToolExecutionResult:
         """Runs one call from end to end; whatever tools, policies and schemas do is in the result (contract C2).
 
@@ -101,11 +105,13 @@ class Pipeline:
             transport: as for `call`.
             parent: as in the input of the call; a call with a parent is never collapsed.
         """
-        definition = self.registry.direct(name, scope, tool_set, transport if parent is None else None)
+        if transport is not None and parent is None and name != transport.name:
+            return "exclusive"
+        definition = resolve_call(self.registry, name, scope, tool_set, None if parent is not None else transport)
         if definition is None or definition.is_concurrency_safe is None:
             return "exclusive"
         try:
             detached = materialise(arguments)
         except Exception:  # noqa: BLE001 - arguments that cannot be taken fail alone, whatever the tool would say
             return "exclusive"
-        return classify_definition(definition, detached)
+        return classify(definition, detached)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from ..approval import ApprovalRequest
 from ..decisions import Allow, Ask, Cancel, Deny, ErrorInfo, PreToolDecision
 from ..events import PRE_EXECUTE, close_stray, describe_answer, run_waterfall
 from .outcome import aborted, error_of, failure, failure_of
-from .state import CallState
+
+if TYPE_CHECKING:
+    from .state import CallState
 
 __all__ = ["decide"]
 
@@ -29,7 +31,7 @@ async def decide(state: CallState) -> None:
         if isinstance(decision, Ask):
             decision = await _ask(state, decision)
         _act(state, decision)
-    except Exception as error:  # noqa: BLE001 - whatever a policy raises refuses the call and is told
+    except Exception as error:
         state.decision = "error"
         state.logger.warning(
             'a policy raised before tool "%s" (call %s); the call is refused', state.exec.name, state.exec.call_id,

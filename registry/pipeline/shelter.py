@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..errors import AbortError
-from ..signals import SignalSource
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator
+
+    from ..signals import SignalSource
 
 __all__ = ["HOST_CANCELLED", "await_body", "await_sheltered"]
 
@@ -57,7 +60,7 @@ async def await_sheltered(body: Awaitable[T], host: SignalSource) -> T:
         AbortError: the body let a cancellation of its own making out.
         Exception: whatever the body raised.
     """
-    settled = False
+    settled = watched = False
     value: Any = None
     raised: Exception | None = None
 
@@ -68,14 +71,20 @@ async def await_sheltered(body: Awaitable[T], host: SignalSource) -> T:
             if not settled:
                 host.abort(HOST_CANCELLED)
 
+    def start_watch() -> None:
+        nonlocal watched
+        watched = True
+        watchers.start_soon(watch)
+
     async with anyio.create_task_group() as watchers:
         with anyio.CancelScope(shield=True):
             try:
-                value = await await_body(_Watched(body, lambda: watchers.start_soon(watch)))
+                value = await await_body(_Watched(body, start_watch))
             except Exception as error:  # noqa: BLE001 - carried out of the group, which would wrap it
                 raised = error
         settled = True
-        watchers.cancel_scope.cancel()
+        if watched:
+            watchers.cancel_scope.cancel()
     if host.signal.aborted:
         await checkpoint_if_cancelled()
     if raised is not None:

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ..decisions import ContextMessage
-from ..definition import ToolDefinition
-from ..execution import ToolExecution, ToolExecutionResult, ToolFailure
-from ..signals import SignalSource
-from ..values import ContentBlock
-
 if TYPE_CHECKING:
-    from ..approval import ApprovalOutcome, ApprovalService
-    from ..registry import ToolRegistry
+    import logging
+    from collections.abc import Callable, Sequence
 
-__all__ = ["CallDecision", "CallState", "ContentHook"]
+    from ..activation import ResolvedToolSet
+    from ..approval import ApprovalOutcome, ApprovalService
+    from ..decisions import ContextMessage
+    from ..definition import ToolDefinition
+    from ..execution import ToolExecution, ToolExecutionResult, ToolFailure
+    from ..registry import ToolRegistry
+    from ..scopes import ScopeKey
+    from ..signals import SignalSource
+    from ..values import ContentBlock
+
+__all__ = ["CallDecision", "CallState", "ContentHook", "resolve_call"]
 
 ContentHook: TypeAlias = "Callable[[ToolExecution, ToolExecutionResult], Sequence[ContentBlock] | None]"
 CallDecision: TypeAlias = Literal["allow", "deny", "cancel", "error"]
+
+
+def resolve_call(
+    registry: ToolRegistry,
+    name: str,
+    agent: ScopeKey | None,
+    tool_set: ResolvedToolSet | None,
+    transport: ToolDefinition | None,
+) -> ToolDefinition | None:
+    """Looks up what a name means in the caller's view; the transport is nobody's registration (contract A23)."""
+    if transport is not None and name == transport.name:
+        return transport
+    return registry.executable(name, agent, tool_set)
 
 
 class CallState:
@@ -30,7 +45,7 @@ class CallState:
         approval: who can be asked, or `None`.
         logger: where contained failures go.
         exec: the call as policies see it.
-        transport: the `run_code` definition of the executor that made the call, or `None`.
+        transport: the `run_code` definition that a call without a parent is limited to, or `None`.
         own_source: the source of `exec.signal` when the caller gave none.
         projector: `project_content` of the definition visible at call start.
         finalizer: `finalize_content` of the same, or `None` once dropped.
@@ -111,10 +126,13 @@ class CallState:
 
     def resolve(self) -> ToolDefinition | None:
         """Looks the definition up once more, in the caller's view (contract C11)."""
-        call, transport = self.exec, self.transport
-        if transport is not None and call.parent is None and call.name == transport.name:
-            return transport
-        return self.registry.executable(call.name, call.agent, call.tool_set)
+        call = self.exec
+        return resolve_call(self.registry, call.name, call.agent, call.tool_set, self.transport)
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether the call names a visible tool that only a program may call (contract C9)."""
+        return self.visible and self.transport is not None and self.exec.name != self.transport.name
 
     def settle(self, outcome: ToolExecutionResult) -> None:
         """Sets an outcome that project and post-execute still pass."""

@@ -81,9 +81,8 @@ def show_command(
 ) -> None:
     """Show a run: its program, each call in order with arguments, outcome and duration, and the result.
 
-    An outcome is ok, failed, denied, cancelled, or unknown when the run goes on or its process ended before it was
-    recorded.
-    Characters that would steer the terminal or hide text are shown as escapes.
+    A call ends ok, failed, denied or cancelled; its outcome is unknown when it still runs, or when its process died.
+    Characters that would steer the terminal or hide text are shown as escapes, and long values are cut.
     """
     with _explained():
         from ..log.sqlite_reader import SqliteLogReader

@@ -1,5 +1,7 @@
-"""What an auditor reads in the terminal. All foreign text goes through `terminal.py`, and every line of it is indented,
-so that none of it can pass for a line of ours."""
+"""What an auditor reads in the terminal.
+
+All foreign text goes through `terminal.py`, and every line of it has a margin, so that none can pass for one of ours.
+"""
 
 from __future__ import annotations
 

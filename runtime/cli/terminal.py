@@ -45,7 +45,7 @@ def visible(text: str, style: str = "") -> Text:
 
 
 def escaped_lines(text: str) -> list[Text]:
-    """Splits `text` at `\\n`, and at nothing else, and returns each line as `visible` does."""
+    """Splits `text` at line feeds, and at nothing else, and returns each line as `visible` does."""
     return [visible(line) for line in text.split("\n")]
 
 

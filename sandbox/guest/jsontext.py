@@ -17,7 +17,9 @@ MAX_DEPTH = 256
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_loads = json.loads
+_loads = json.JSONDecoder().decode
+_quoted = encode_basestring
+_INFINITIES = (float("inf"), float("-inf"))
 _float_text = float.__repr__
 _int_text = int.__repr__
 
@@ -57,6 +59,15 @@ class LossyValueError(ValueError):
     """A value that JSON cannot carry unchanged; the message names the path and the way out."""
 
 
+class _Lossy(Exception):
+    """What is wrong, and where: the segments of the path are collected on the way out, so that they cost nothing else."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.segments: list[str] = []
+
+
 def encode(value: object, root: str) -> str:
     """Returns the JSON text of `value`.
 
@@ -65,7 +76,9 @@ def encode(value: object, root: str) -> str:
     """
     parts: list[str] = []
     try:
-        _write(value, root, parts, [])
+        _write(value, parts, [])
+    except _Lossy as lossy:
+        raise LossyValueError(f"{root}{''.join(reversed(lossy.segments))} {lossy.problem}") from None
     except RecursionError:
         raise LossyValueError(f"{root} is nested too deep for the stack that is left here") from None
     return "".join(parts)
@@ -76,100 +89,108 @@ def decode(text: str) -> object:
     return _loads(text)
 
 
-def _write(value: object, path: str, parts: list[str], ancestors: list[int]) -> None:
+def _write(value: object, parts: list[str], ancestors: list[int]) -> None:
     kind = type(value)
     if kind is str:
-        parts.append(_string(value, path))  # type: ignore[arg-type]
+        parts.append(_string(value))  # type: ignore[arg-type]
     elif value is None:
         parts.append("null")
     elif kind is bool:
         parts.append("true" if value else "false")
     elif kind is int:
-        parts.append(_integer(value, path))  # type: ignore[arg-type]
+        parts.append(_integer(value))  # type: ignore[arg-type]
     elif kind is float:
-        parts.append(_number(value, path))  # type: ignore[arg-type]
+        parts.append(_number(value))  # type: ignore[arg-type]
     elif isinstance(value, (dict, list, tuple)):
-        _enter(value, path, ancestors)
+        _enter(value, ancestors)
         if isinstance(value, dict):
-            _write_object(value, path, parts, ancestors)
+            _write_object(value, parts, ancestors)
         else:
-            _write_array(value, path, parts, ancestors)
+            _write_array(value, parts, ancestors)
         ancestors.pop()
     elif isinstance(value, str):
-        parts.append(_string(str.__str__(value), path))
+        parts.append(_string(str.__str__(value)))
     elif isinstance(value, int):
-        parts.append(_integer(int(value), path))
+        parts.append(_integer(int(value)))
     elif isinstance(value, float):
-        parts.append(_number(float(value), path))
+        parts.append(_number(float(value)))
     else:
-        raise LossyValueError(_refusal(path, value))
+        raise _Lossy(_refusal(value))
 
 
-def _enter(value: object, path: str, ancestors: list[int]) -> None:
+def _enter(value: object, ancestors: list[int]) -> None:
     if id(value) in ancestors:
-        raise LossyValueError(f"{path} contains itself")
+        raise _Lossy("contains itself")
     if len(ancestors) >= MAX_DEPTH:
-        raise LossyValueError(f"{path} is nested deeper than {MAX_DEPTH} levels")
+        raise _Lossy(f"is nested deeper than {MAX_DEPTH} levels")
     ancestors.append(id(value))
 
 
-def _write_object(value: dict[object, object], path: str, parts: list[str], ancestors: list[int]) -> None:
+def _write_object(value: dict[object, object], parts: list[str], ancestors: list[int]) -> None:
     if not value:
         parts.append("{}")
         return
     lead = "{"
     for key, member in dict.items(value):
         if not isinstance(key, str):
-            raise LossyValueError(
-                f"{path} has a key that is not a string: {_shown(key)} ({type(key).__name__}); use str(key)"
-            )
-        name = str.__str__(key)
-        here = f"{path}.{name}" if _NAME.match(name) else f"{path}[{name!r}]"
-        parts.append(lead)
-        parts.append(_string(name, here))
-        parts.append(":")
-        _write(member, here, parts, ancestors)
+            raise _Lossy(f"has a key that is not a string: {_shown(key)} ({type(key).__name__}); use str(key)")
+        name = key if type(key) is str else str.__str__(key)
+        try:
+            parts.append(f"{lead}{_string(name)}:")
+            _write(member, parts, ancestors)
+        except _Lossy as lossy:
+            lossy.segments.append(f".{name}" if _NAME.match(name) else f"[{name!r}]")
+            raise
         lead = ","
     parts.append("}")
 
 
-def _write_array(value: list[object] | tuple[object, ...], path: str, parts: list[str], ancestors: list[int]) -> None:
+def _write_array(value: list[object] | tuple[object, ...], parts: list[str], ancestors: list[int]) -> None:
+    if not value:
+        parts.append("[]")
+        return
     items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
     lead = "["
-    for index, member in enumerate(items):
-        parts.append(lead)
-        _write(member, f"{path}[{index}]", parts, ancestors)
-        lead = ","
-    parts.append("[]" if lead == "[" else "]")
+    index = 0
+    try:
+        for member in items:
+            parts.append(lead)
+            _write(member, parts, ancestors)
+            lead = ","
+            index += 1
+    except _Lossy as lossy:
+        lossy.segments.append(f"[{index}]")
+        raise
+    parts.append("]")
 
 
-def _string(value: str, path: str) -> str:
+def _string(value: str) -> str:
     if not value.isascii() and _SURROGATE.search(value):
-        raise LossyValueError(f"{path} holds a lone surrogate, which is not text that UTF-8 can carry")
-    return encode_basestring(value)
+        raise _Lossy("holds a lone surrogate, which is not text that UTF-8 can carry")
+    return _quoted(value)
 
 
-def _integer(value: int, path: str) -> str:
+def _integer(value: int) -> str:
     try:
         return _int_text(value)
     except ValueError:
-        raise LossyValueError(f"{path} is an integer of more than 4300 digits; send it as hex(...)") from None
+        raise _Lossy("is an integer of more than 4300 digits; send it as hex(...)") from None
 
 
-def _number(value: float, path: str) -> str:
-    if value != value or value in (float("inf"), float("-inf")):
-        raise LossyValueError(f"{path} is {value!r}, which JSON does not have; use None or a string")
+def _number(value: float) -> str:
+    if value != value or value in _INFINITIES:
+        raise _Lossy(f"is {value!r}, which JSON does not have; use None or a string")
     return _float_text(value)
 
 
-def _refusal(path: str, value: object) -> str:
+def _refusal(value: object) -> str:
     kind = type(value)
     way_out = _WAYS_OUT.get(kind.__name__)
     if way_out is None and hasattr(kind, "__dataclass_fields__"):
         way_out = "use dataclasses.asdict(...)"
     if way_out is None:
         way_out = "use str(...) or pick the fields that you need"
-    return f"{path} is of type {kind.__name__}, which JSON does not have; {way_out}"
+    return f"is of type {kind.__name__}, which JSON does not have; {way_out}"
 
 
 def _shown(key: object) -> str:

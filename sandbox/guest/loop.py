@@ -50,13 +50,19 @@ class GuestLoop(base_events.BaseEventLoop):
 
     # Calls to the host
 
-    def submit(self, namespace: str, member: str, arguments: str, line: int) -> asyncio.Future[object]:
-        """Queues a call; it goes out when the loop next waits, together with all others of the same turn."""
+    def submit(self, target: str, arguments: str, line: int) -> asyncio.Future[object]:
+        """Queues a call; it goes out when the loop next waits, together with all others of the same turn.
+
+        Args:
+            target: namespace and member, as two JSON strings with a comma between.
+            arguments: the arguments, as JSON.
+            line: the program's line.
+        """
         self._next_id += 1
         call_id = self._next_id
         settled = self.create_future()
         self._pending[call_id] = settled
-        self._outbox.append(f"[{call_id},{_quote(namespace)},{_quote(member)},{arguments},{line}]")
+        self._outbox.append(f"[{call_id},{target},{arguments},{line}]")
         return settled
 
     def flush(self) -> None:
@@ -157,12 +163,6 @@ class GuestLoop(base_events.BaseEventLoop):
         except Exception as error:
             future.set_exception(error)
         return future
-
-
-def _quote(text: str) -> str:
-    from json.encoder import encode_basestring_ascii
-
-    return encode_basestring_ascii(text)
 
 
 def install(loop: GuestLoop) -> None:

@@ -105,18 +105,18 @@ class Namespace:
 
 
 def make_namespace(
-    name: str, members: Mapping[str, list[str]], error_class: type[Exception], loop: GuestLoop, ledger: CallLedger
+    name: str, members: Mapping[str, list[str]], fail: Callable[[str, str], Exception], loop: GuestLoop, ledger: CallLedger
 ) -> object:
     """Makes the object behind a global name such as `tools`.
 
     Args:
         name: the global name.
         members: each member's name, and the names of its parameters in order, for positional arguments.
-        error_class: what a failed call raises.
+        fail: makes what a failed call raises, of its message and the member's name.
         loop: the run's loop.
         ledger: where calls wait that were not awaited yet.
     """
-    functions = {member: _make_member(name, member, names, error_class, loop, ledger) for member, names in members.items()}
+    functions = {member: _make_member(name, member, names, fail, loop, ledger) for member, names in members.items()}
 
     def unknown(member: object) -> str:
         near = difflib.get_close_matches(str(member), functions, n=3, cutoff=0.6)
@@ -173,18 +173,20 @@ def _make_member(
     namespace: str,
     member: str,
     parameters: list[str],
-    error_class: type[Exception],
+    fail: Callable[[str, str], Exception],
     loop: GuestLoop,
     ledger: CallLedger,
 ) -> Callable[..., PendingCall]:
     title = f"{namespace}.{member}" if member.isidentifier() else f"{namespace}[{member!r}]"
 
+    target = f"{encode(namespace, 'namespace')},{encode(member, 'member')}"
+
     async def carry(arguments: str, refusal: str | None, line: int) -> object:
         if refusal is not None:
-            raise error_class(refusal, member)
-        ok, value = await loop.submit(namespace, member, arguments, line)  # type: ignore[misc]
+            raise fail(refusal, member)
+        ok, value = await loop.submit(target, arguments, line)  # type: ignore[misc]
         if not ok:
-            raise error_class(value, member)  # type: ignore[arg-type]
+            raise fail(str(value), member)
         return value
 
     def call(*args: object, **kwargs: object) -> PendingCall:

@@ -48,11 +48,10 @@ def run(channel: Channel, request: str) -> str:
     namespace.update(needs)
     for one in told["namespaces"]:
         named = one["errorClass"]
-        error_class: type[Exception] = RuntimeError
+        fail: Callable[[str, str], Exception] = _plain_failure
         if named is not None:
-            error_class = make_error_class(named["name"], named["property"])
-            namespace[named["name"]] = error_class
-        namespace[one["global"]] = make_namespace(one["global"], one["members"], error_class, loop, ledger)
+            fail = namespace[named["name"]] = make_error_class(named["name"], named["property"])
+        namespace[one["global"]] = make_namespace(one["global"], one["members"], fail, loop, ledger)
     sys.modules["__main__"] = module
     exec(code, namespace)  # noqa: S102 - running the program is what this is for
     try:
@@ -60,6 +59,11 @@ def run(channel: Channel, request: str) -> str:
     except BaseException as error:  # noqa: BLE001 - asyncio lets SystemExit of any task out of the loop
         outcome = _Raised(error)
     return _complete(outcome, ledger)
+
+
+def _plain_failure(message: str, _member: str) -> Exception:
+    """What a namespace without an error class of its own raises (contract F13)."""
+    return RuntimeError(message)
 
 
 class _Raised:

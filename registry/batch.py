@@ -1,0 +1,372 @@
+"""The batch scheduler: the calls of one step, started and committed in order, with only their bodies overlapping (D).
+
+One coordinator starts, prepares and commits. A child task does nothing but run one call's dispatch and say that it is
+through, so a commit never overlaps a commit or a prepare, and the record has one writer (contract D5, D6).
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import secrets
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import anyio
+
+from .errors import ToolBatchExecutionError
+from .execution import (
+    BatchLog,
+    ToolBatchInput,
+    ToolBatchResult,
+    ToolCall,
+    ToolCallOutcome,
+    ToolExecutionInput,
+    ToolExecutionResult,
+    ToolFailure,
+    ToolSuccess,
+)
+from .lossless import LosslessError, snapshot, to_json_text
+from .pipeline import HOST_CANCELLED
+from .pipeline.outcome import aborted
+from .signals import Signal, SignalSource
+from .values import MISSING, JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from anyio.abc import TaskGroup
+
+    from .decisions import ContextMessage
+    from .definition import ToolDefinition
+    from .pipeline import Pipeline, PipelineCall
+    from .scopes import SessionLog
+
+__all__ = ["DEFAULT_PARALLEL", "check_batch", "parse_arguments", "positive_cap", "run_batch"]
+
+DEFAULT_PARALLEL: Final = 10
+"""How many bodies of one batch run at once when nobody says otherwise (contract D4)."""
+
+
+def positive_cap(name: str, cap: object) -> int:
+    """Returns a cap on parallelism, checked.
+
+    Raises:
+        ValueError: it is not a positive integer (contract D4, E18).
+    """
+    if isinstance(cap, int) and not isinstance(cap, bool) and cap > 0:
+        return cap
+    raise ValueError(f"{name} must be a positive integer, not {cap!r}")
+
+
+def check_batch(batch: ToolBatchInput) -> None:
+    """Checks a batch before anything of it starts (rulings 25, 26; contract C68).
+
+    Raises:
+        ValueError: there is a log without an agent, a cap that is not a positive integer, or a call without a name.
+    """
+    if batch.log is not None and batch.agent is None:
+        raise ValueError("a batch with a log needs an agent, whose session the events go to")
+    if batch.max_parallel_tool_calls is not None:
+        positive_cap("max_parallel_tool_calls", batch.max_parallel_tool_calls)
+    for place, call in enumerate(batch.calls):
+        if not isinstance(call.name, str) or not call.name:
+            raise ValueError(f"calls[{place}].name must be a string that is not empty, not {call.name!r}")
+        if not isinstance(call.call_id, str):
+            raise ValueError(f"calls[{place}].call_id must be a string, not {call.call_id!r}")  # noqa: TRY004 - one class for all of it
+
+
+def parse_arguments(arguments: str | Mapping[str, object]) -> object:
+    """Returns what a model's argument text means; text that is not JSON stays text (contract D1, B63)."""
+    if not isinstance(arguments, str):
+        return arguments if isinstance(arguments, dict) else dict(arguments)
+    if not arguments:
+        return {}
+    try:
+        return json.loads(arguments, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _argument_text(arguments: str | Mapping[str, object]) -> str:
+    """Returns the argument text for the record: the model's own, or the mapping as JSON (contract I3)."""
+    if isinstance(arguments, str):
+        text = arguments
+    else:
+        try:
+            text = to_json_text(snapshot(dict(arguments)))
+        except (LosslessError, TypeError, ValueError):
+            text = repr(arguments)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+async def run_batch(
+    pipeline: Pipeline,
+    batch: ToolBatchInput,
+    *,
+    transport: ToolDefinition | None = None,
+    max_parallel: int = DEFAULT_PARALLEL,
+) -> ToolBatchResult:
+    """Runs the calls of one step, and returns when nothing of it runs any more (contract D1 to D20, A60).
+
+    When the task that runs this is cancelled, the signal of every running body fires, the bodies are awaited, each
+    call gets its aborted result for observers and record, and the cancellation goes on.
+
+    Args:
+        pipeline: runs each call.
+        batch: the calls.
+        transport: the `run_code` definition of the executor, see `Pipeline.call`.
+        max_parallel: how many bodies may run at once, unless the batch says otherwise.
+
+    Raises:
+        ValueError: the batch or the cap is malformed; nothing has started.
+        ToolBatchExecutionError: an internal fault, for example a record that could not be written; everything was
+            drained, and what had been committed is in the error (contract D15, ruling 5).
+    """
+    check_batch(batch)
+    positive_cap("max_parallel", max_parallel)
+    cap = max_parallel if batch.max_parallel_tool_calls is None else batch.max_parallel_tool_calls
+    return await _Coordinator(pipeline, batch, transport, cap).run()
+
+
+class _Stage(enum.Enum):
+    WAITING = "waiting"
+    STARTED = "started"
+    SETTLED = "settled"
+    COMMITTED = "committed"
+
+
+class _Slot:
+    """One call of the batch, by its position."""
+
+    __slots__ = ("arguments", "call", "call_id", "pipeline_call", "seq", "stage")
+
+    def __init__(self, call: ToolCall) -> None:
+        self.call = call
+        self.call_id = call.call_id or f"call_{secrets.token_hex(8)}"
+        self.arguments = parse_arguments(call.arguments)
+        self.pipeline_call: PipelineCall | None = None
+        self.seq: int | None = None
+        self.stage = _Stage.WAITING
+
+
+class _Record:
+    """Writes the root events of the batch, or nothing when it has no log (contract D16, D17, I3, I4)."""
+
+    __slots__ = ("_log", "_session")
+
+    def __init__(self, batch: ToolBatchInput) -> None:
+        self._log: BatchLog | None = batch.log
+        agent = batch.agent
+        self._session: SessionLog | None = None if agent is None or batch.log is None else agent.session
+
+    async def called(self, slot: _Slot) -> int | None:
+        """Records that a call starts; returns the sequence number of the event."""
+        if self._session is None:
+            return None
+        data: JsonObject = {
+            **self._place(),
+            "callId": slot.call_id,
+            "name": slot.call.name,
+            "arguments": _argument_text(slot.call.arguments),
+        }
+        return await self._append("tool/call", data)
+
+    async def settled(self, slot: _Slot, result: ToolExecutionResult) -> None:
+        """Records what came of a call; the value itself is never recorded."""
+        if self._session is None:
+            return
+        message: JsonObject = {
+            "role": "tool",
+            "callId": slot.call_id,
+            "content": list[JsonValue](result.content),  # pyright: ignore[reportArgumentType] - blocks are JSON
+            "isError": result.is_error,
+        }
+        data: JsonObject = {**self._place(), "message": message}
+        if isinstance(result, ToolFailure) and result.error.info is not None:
+            info = result.error.info
+            error: JsonObject = {"name": info.name, "code": info.code}
+            if info.reason is not None:
+                error["reason"] = info.reason
+            data["error"] = error
+        if result.meta is not MISSING:
+            data["meta"] = result.meta
+        await self._append("tool/result", data, cites=slot.seq)
+
+    async def _append(self, type_: str, data: JsonObject, *, cites: int | None = None) -> int:
+        """Appends in a shielded scope: an event is recorded or not, and never half known to be."""
+        assert self._session is not None
+        with anyio.CancelScope(shield=True):
+            return await self._session.append(type_, data, cites=cites)
+        raise AssertionError("nobody cancels this scope")  # it could be left without a value only then
+
+    def _place(self) -> JsonObject:
+        assert self._log is not None
+        return {"turn": self._log.turn, "step": self._log.step}
+
+
+class _Coordinator:
+    """The one task that starts, prepares and commits the calls of a batch."""
+
+    def __init__(self, pipeline: Pipeline, batch: ToolBatchInput, transport: ToolDefinition | None, cap: int) -> None:
+        self._pipeline = pipeline
+        self._batch = batch
+        self._transport = transport
+        self._cap = cap
+        self._record = _Record(batch)
+        self._slots = [_Slot(call) for call in batch.calls]
+        self._shelter = SignalSource()
+        self._signal: Signal = batch.signal if batch.signal is not None else self._shelter.signal
+        self._next = 0  # the first call that has not been started
+        self._committed = 0  # how many calls have been committed, always a prefix
+        self._running = 0
+        self._exclusive = False
+        self._group_over = False
+        self._stopped = False
+        self._wake = anyio.Event()
+        self._fault: Exception | None = None
+        self._results: list[ToolCallOutcome] = []
+        self._contexts: list[ContextMessage] = []
+        self._concluded = False
+
+    async def run(self) -> ToolBatchResult:
+        """Drives the batch to its end; see `run_batch`."""
+        async with anyio.create_task_group() as bodies:
+            try:
+                await self._drive(bodies)
+            except Exception as error:  # noqa: BLE001 - the first fault wins; told below, once all is drained
+                self._fault = error
+                await self._drain_or_give_up()
+            except anyio.get_cancelled_exc_class():
+                await self._give_up()
+                raise
+        if self._fault is not None:
+            raise ToolBatchExecutionError(
+                f"a batch of tool calls stopped: {self._fault}",
+                results=self._results,
+                additional_contexts=self._contexts,
+                concluded=self._concluded,
+            ) from self._fault
+        return ToolBatchResult(
+            results=tuple(self._results), additional_contexts=tuple(self._contexts), concluded=self._concluded
+        )
+
+    async def _drive(self, bodies: TaskGroup) -> None:
+        while self._fault is None:
+            self._wake = anyio.Event()  # made before looking, so that nothing that settles meanwhile is missed
+            await self._commit_prefix()
+            if self._signal.aborted:
+                self._stopped = True
+            if not self._stopped and self._may_start():
+                await self._start(bodies)
+            elif self._committed < self._next:
+                await self._wake.wait()
+            elif self._next < len(self._slots) and not self._stopped:
+                self._exclusive = self._group_over = False  # the next group; its head is classified afresh
+            else:
+                await self._skip_rest()
+                return
+        raise self._fault
+
+    def _may_start(self) -> bool:
+        """Tells whether the next call may start now; classifies it only when nothing else stands in its way (D3)."""
+        if self._next == len(self._slots) or self._exclusive or self._group_over or self._running >= self._cap:
+            return False
+        slot, batch = self._slots[self._next], self._batch
+        mode = self._pipeline.classify(slot.call.name, slot.arguments, batch.agent, batch.tool_set, self._transport)
+        if mode == "parallel":
+            return True
+        if self._committed < self._next or self._running:
+            self._group_over = True
+            return False
+        self._exclusive = True
+        return True
+
+    async def _start(self, bodies: TaskGroup) -> None:
+        """Starts one call: record, prepare, launch (contract D5)."""
+        slot, batch = self._slots[self._next], self._batch
+        slot.seq = await self._record.called(slot)
+        slot.stage = _Stage.STARTED
+        self._next += 1
+        slot.pipeline_call = self._pipeline.call(
+            ToolExecutionInput(
+                call_id=slot.call_id,
+                name=slot.call.name,
+                arguments=slot.arguments,
+                agent=batch.agent,
+                signal=self._signal,
+                tool_set=batch.tool_set,
+            ),
+            transport=self._transport,
+        )
+        await slot.pipeline_call.prepare()
+        if slot.pipeline_call.needs_dispatch:
+            self._running += 1
+            bodies.start_soon(self._run_body, slot, slot.pipeline_call)
+        else:
+            slot.stage = _Stage.SETTLED
+
+    async def _run_body(self, slot: _Slot, call: PipelineCall) -> None:
+        """Runs one call's dispatch in a task of its own, out of reach of the host's cancellation."""
+        try:
+            with anyio.CancelScope(shield=True):
+                await call.dispatch(shelter=self._shelter.signal)
+        except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; the coordinator tells it
+            self._fault = self._fault or error
+        finally:
+            slot.stage = _Stage.SETTLED
+            self._running -= 1
+            self._wake.set()
+
+    async def _commit_prefix(self) -> None:
+        """Commits, in the model's order, every call that is settled and has none unsettled before it (contract D6)."""
+        while self._committed < self._next and self._slots[self._committed].stage is _Stage.SETTLED:
+            slot = self._slots[self._committed]
+            assert slot.pipeline_call is not None
+            await self._commit(slot, await slot.pipeline_call.finish())
+
+    async def _commit(self, slot: _Slot, result: ToolExecutionResult) -> None:
+        await self._record.settled(slot, result)
+        slot.stage = _Stage.COMMITTED
+        self._committed += 1
+        self._results.append(ToolCallOutcome(slot.call_id, result))
+        self._contexts.extend(result.additional_contexts)
+        self._concluded = self._concluded or (isinstance(result, ToolSuccess) and result.concludes_turn)
+
+    async def _skip_rest(self) -> None:
+        """Records every call that was never started as a pair, and answers for it (contract D11, D12)."""
+        for slot in self._slots[self._next :]:
+            slot.seq = await self._record.called(slot)
+            self._next += 1
+            await self._commit(slot, aborted(body_invoked=False))
+
+    async def _drain_or_give_up(self) -> None:
+        try:
+            await self._drain()
+        except anyio.get_cancelled_exc_class():
+            await self._give_up()
+            raise
+
+    async def _drain(self) -> None:
+        """Waits until no body runs any more."""
+        while self._running:
+            self._wake = anyio.Event()
+            await self._wake.wait()
+
+    async def _give_up(self) -> None:
+        """Ends a batch whose own task was cancelled: bodies are told and awaited, and every call gets its result."""
+        self._shelter.abort(HOST_CANCELLED)
+        with anyio.CancelScope(shield=True):
+            await self._drain()
+            if self._fault is not None:
+                return
+            try:
+                for slot in self._slots[self._committed : self._next]:
+                    if slot.pipeline_call is not None:
+                        await self._commit(slot, slot.pipeline_call.interrupt())
+                await self._skip_rest()
+            except Exception:
+                self._pipeline.logger.exception("the record of a cancelled batch is incomplete")

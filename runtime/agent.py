@@ -1,0 +1,115 @@
+"""An agent: a scope with a session, which a host gives to one model's conversation."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..registry import (
+    BatchLog,
+    ScopedTools,
+    ScopeKey,
+    Signal,
+    ToolBatchInput,
+    ToolBatchResult,
+    ToolCall,
+    ToolExecutionResult,
+    ToolSchema,
+)
+from .log import Session
+from .run_code import RUN_CODE
+
+if TYPE_CHECKING:
+    from .host import Host
+
+__all__ = ["Agent", "AgentDescription"]
+
+_ID_BYTES = 6
+
+
+class AgentDescription(NamedTuple):
+    """What a model is told: text for its system prompt, and the tools that it may call natively."""
+
+    prompt: str
+    schemas: list[ToolSchema]
+
+
+class Agent(ScopeKey):
+    """One scope of a host, with tools, policies, an executor and a session of its own. `Host.agent` makes it.
+
+    Attributes:
+        name: the agent's name, as records have it.
+        tools: registers and restricts tools for this agent alone.
+        session: its log, or `None` when the host keeps none.
+        turn: the turn that the next batch belongs to; the host advances it.
+        step: the step of that turn.
+    """
+
+    def __init__(self, host: Host, name: str, session: Session | None) -> None:
+        super().__init__(name, session=session)
+        self._host = host
+        self.tools: ScopedTools = host.registry.context(self)
+        self.turn = 1
+        self.step = 0
+
+    def on(self, event: str, listener: Callable[..., Any] | None = None, *, prepend: bool = False) -> Any:
+        """Listens to an event of this agent and the scopes below it; a decorator when `listener` is omitted.
+
+        Args:
+            event: for example `tools/pre-execute`.
+            listener: what is called; see `Host.on`.
+            prepend: whether it goes before the listeners that are there.
+
+        Returns:
+            the disposer, or the decorator, which returns the function itself.
+        """
+        return self.tools.on(event, listener, prepend=prepend)  # type: ignore[arg-type]
+
+    def describe(self) -> AgentDescription:
+        """Returns what a model is told of this agent's tools, as they are now.
+
+        Raises:
+            ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
+        """
+        return self._host.describe(self)
+
+    async def execute(self, calls: Sequence[ToolCall], *, signal: Signal | None = None) -> ToolBatchResult:
+        """Executes the calls of one step of the model, and returns when nothing of them runs any more.
+
+        Args:
+            calls: the calls, in the model's order. A call without an id is given one.
+            signal: cancels them.
+
+        Returns:
+            one outcome for each call in input order, whatever tools and policies did (contract A57).
+
+        Raises:
+            ToolBatchExecutionError: an internal fault, for example a log that cannot be written (contract A60).
+            ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
+        """
+        self.step += 1
+        identified = [call if call.call_id else _identified(call) for call in calls]
+        log = BatchLog(self.turn, self.step) if self.session is not None else None
+        return await self._host.execute(ToolBatchInput(calls=identified, signal=signal, agent=self, log=log))
+
+    async def run_code(
+        self, code: str, *, description: str = "Run a program", signal: Signal | None = None
+    ) -> ToolExecutionResult:
+        """Runs one program as a model's `run_code` call would be, and returns its outcome.
+
+        Args:
+            code: the program.
+            description: what it does, for whoever watches.
+            signal: cancels it.
+
+        Raises:
+            ToolBatchExecutionError: an internal fault, for example a log that cannot be written (contract A60).
+        """
+        call = ToolCall(name=RUN_CODE, arguments={"code": code, "description": description})
+        batch = await self.execute([call], signal=signal)
+        return batch.results[0].result
+
+
+def _identified(call: ToolCall) -> ToolCall:
+    return ToolCall(name=call.name, arguments=call.arguments, call_id=f"call_{secrets.token_hex(_ID_BYTES)}")

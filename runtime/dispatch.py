@@ -1,0 +1,205 @@
+"""One sub-call: its identity, its two records, and what the program and the outer call get of it.
+
+    id        `<parent call id>:ptc:<n>`, n counting submissions from 1 (contract E15)
+    records   `tool/ptc-dispatch-start` before anything of the call runs, `tool/ptc-dispatch` after its commit (I5, I6)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import anyio
+
+from ..registry import (
+    ContentBlock,
+    ContextMessage,
+    JsonObject,
+    JsonValue,
+    Missing,
+    PipelineCall,
+    Signal,
+    ToolExecution,
+    ToolExecutionInput,
+    ToolExecutionResult,
+    ToolSchema,
+    materialise,
+)
+
+if TYPE_CHECKING:
+    from ..registry import EventBus, SessionLog
+
+__all__ = ["DISPATCH_LOG_EVENT", "DispatchLogEntry", "SubCall", "image_message", "record_settle", "record_start", "sub_call_input"]
+
+DISPATCH_LOG_EVENT = "tools/ptc-dispatch-log"
+"""The waterfall that shapes the durable copy of a sub-call's content (contract E44)."""
+
+PLUGIN_SOURCE: JsonObject = {"kind": "plugin", "plugin": "tools-ptc"}
+"""Who speaks in messages that the transport adds (ruling 1)."""
+
+_LOGGER = logging.getLogger("ptc.runtime")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchLogEntry:
+    """What a `tools/ptc-dispatch-log` listener is asked about (contract E44).
+
+    Attributes:
+        exec: the outer call.
+        sub_call_id: the sub-call's id.
+        name: the tool's name.
+        is_error: whether the sub-call failed.
+        content: what would be recorded; `next()` returns it.
+    """
+
+    exec: ToolExecution
+    sub_call_id: str
+    name: str
+    is_error: bool
+    content: Sequence[ContentBlock]
+
+    @property
+    def agent(self) -> object:
+        """The calling agent."""
+        return self.exec.agent
+
+
+class SubCall:
+    """One call of a program on its way through the lane.
+
+    Attributes:
+        state: `queued`, then `running` once its start is recorded, `settled` when its body has ended, `committed`
+            when the program has its answer.
+        answered: fires when `outcome` or `refusal` is there.
+    """
+
+    __slots__ = ("answered", "call_id", "line", "logged", "mode", "name", "outcome", "pipeline_call", "refusal", "state")
+
+    def __init__(self, call_id: str, name: str, logged: JsonValue, line: int) -> None:
+        self.call_id = call_id
+        self.name = name
+        self.logged = logged
+        self.line = line
+        self.pipeline_call: PipelineCall | None = None
+        self.mode: Literal["parallel", "exclusive"] = "exclusive"
+        self.state: Literal["queued", "running", "settled", "committed"] = "queued"
+        self.outcome: ToolExecutionResult | None = None
+        self.refusal: str | None = None
+        self.answered = anyio.Event()
+
+    def answer(self, outcome: ToolExecutionResult) -> None:
+        """Gives the program its outcome."""
+        self.outcome = outcome
+        self.state = "committed"
+        self.answered.set()
+
+    def refuse(self, message: str) -> None:
+        """Gives the program a failure that is no outcome of the call itself; whatever came before stays."""
+        if not self.answered.is_set():
+            self.refusal = message
+            self.answered.set()
+
+
+def sub_call_input(
+    outer: ToolExecution, call_id: str, name: str, arguments: JsonValue, signal: Signal, schema: ToolSchema
+) -> ToolExecutionInput:
+    """Returns what the pipeline is given for a sub-call (contract E16)."""
+    return ToolExecutionInput(
+        call_id=call_id,
+        root_call_id=outer.root_call_id,
+        name=name,
+        arguments=arguments,
+        agent=outer.agent,
+        parent=outer.token,
+        signal=signal,
+        schema=schema,
+        tool_set=outer.tool_set,
+    )
+
+
+def _identity(outer: ToolExecution, call: SubCall) -> JsonObject:
+    return {
+        "rootCallId": outer.root_call_id,
+        "parentCallId": outer.call_id,
+        "subCallId": call.call_id,
+        "name": call.name,
+        "arguments": call.logged,
+    }
+
+
+async def record_start(log: SessionLog, outer: ToolExecution, call: SubCall) -> None:
+    """Makes it durable that a sub-call starts, before anything of it runs (contract E20, I5, ruling 40)."""
+    data = _identity(outer, call)
+    if call.line:
+        data["line"] = call.line
+    await log.append("tool/ptc-dispatch-start", data)
+
+
+async def record_settle(log: SessionLog, events: EventBus, outer: ToolExecution, call: SubCall) -> None:
+    """Shapes and records how a sub-call ended (contract E44, E46, I6).
+
+    A listener that fails is contained: the original content is recorded, and a warning logged.
+    """
+    outcome = call.outcome
+    if outcome is None:
+        raise RuntimeError(f"sub-call {call.call_id} has no outcome to record")
+    data = _identity(outer, call)
+    data["isError"] = outcome.is_error
+    data["content"] = await _shaped(events, outer, call, outcome)
+    if outcome.is_error and outcome.error.info is not None:
+        info = outcome.error.info
+        data["error"] = {"name": info.name, "code": info.code}
+        if info.reason is not None:
+            data["error"]["reason"] = info.reason  # type: ignore[index]
+    if not isinstance(outcome.meta, Missing):
+        data["meta"] = outcome.meta
+    decision = _decision(call)
+    if decision is not None:
+        data["decision"] = decision
+    await log.append("tool/ptc-dispatch", data)
+
+
+async def _shaped(events: EventBus, outer: ToolExecution, call: SubCall, outcome: ToolExecutionResult) -> JsonValue:
+    entry = DispatchLogEntry(
+        exec=outer, sub_call_id=call.call_id, name=call.name, is_error=outcome.is_error, content=outcome.content
+    )
+
+    async def original() -> Sequence[ContentBlock]:
+        return entry.content
+
+    try:
+        shaped = await events.waterfall(DISPATCH_LOG_EVENT, outer.agent, (entry,), original)
+        return materialise(shaped, root="content")
+    except Exception as error:
+        _LOGGER.warning(
+            "a %s listener failed for %s (%s): the original content is recorded: %s",
+            DISPATCH_LOG_EVENT,
+            call.call_id,
+            call.name,
+            error,
+        )
+        return materialise(outcome.content, root="content")
+
+
+def _decision(call: SubCall) -> JsonObject | None:
+    """Names who decided, where somebody did (the record of a denied call is as complete as any other)."""
+    made = call.pipeline_call
+    if made is None:
+        return None
+    if made.blocked_by is not None:
+        return {"outcome": "block", "by": made.blocked_by}
+    if made.decision is None or (made.decision == "allow" and made.decided_by is None):
+        return None
+    decided: JsonObject = {"outcome": made.decision}
+    if made.decided_by is not None:
+        decided["by"] = made.decided_by
+    return decided
+
+
+def image_message(outcome: ToolExecutionResult) -> ContextMessage | None:
+    """Returns the message that carries a sub-call's content to the model when it holds an image (E23, E42)."""
+    if outcome.is_error or not any(block.get("type") == "image" for block in outcome.content):
+        return None
+    return ContextMessage(content=outcome.content, source=PLUGIN_SOURCE)

@@ -1,0 +1,96 @@
+"""The executor that offers a model one tool, `run_code`, and the typed text of all the others (contract A61, A62)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..registry import (
+    ExecutorDescription,
+    Pipeline,
+    ToolBatchInput,
+    ToolBatchResult,
+    ToolExecutor,
+    ToolView,
+    run_batch,
+)
+from ..sandbox.seam import Sandbox
+from ..sdk_gen import render_python
+from .run_code import RUN_CODE, make_run_code
+
+__all__ = ["BindableExecutor", "PtcExecutor"]
+
+
+class BindableExecutor(Protocol):
+    """What a host can select for a scope: it becomes an executor when it is bound to the host's pipeline."""
+
+    def bind(self, pipeline: Pipeline) -> ToolExecutor:
+        """Returns the executor that works on this pipeline."""
+        ...
+
+    async def aclose(self) -> None:
+        """Lets go of what the executor holds."""
+        ...
+
+
+class PtcExecutor:
+    """Programmatic tool calling: the model writes programs, and each call in one is a guarded sub-call.
+
+    Args:
+        sandbox: where programs run. The executor closes it with `aclose`; the host does that for the executors that
+            its agents have.
+        max_parallel_tool_calls: how many root calls of a batch may run at once; `run_code` itself never overlaps.
+        max_parallel_sub_calls: how many tools of one program may run at once (contract E18).
+
+    Raises:
+        ValueError: for a cap that is not a positive integer.
+    """
+
+    def __init__(
+        self, *, sandbox: Sandbox, max_parallel_tool_calls: int = 10, max_parallel_sub_calls: int = 10
+    ) -> None:
+        for name, cap in (
+            ("maxParallelToolCalls", max_parallel_tool_calls),
+            ("maxParallelSubCalls", max_parallel_sub_calls),
+        ):
+            if type(cap) is not int or cap < 1:
+                raise ValueError(f"{name} must be a positive integer")
+        self.sandbox = sandbox
+        self.max_parallel_tool_calls = max_parallel_tool_calls
+        self.max_parallel_sub_calls = max_parallel_sub_calls
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What a session's record says of its executor."""
+        return {"executor": "ptc", "isolation": self.sandbox.isolation}
+
+    def bind(self, pipeline: Pipeline) -> ToolExecutor:
+        """Returns the executor that works on this pipeline."""
+        return _BoundPtcExecutor(self, pipeline)
+
+    async def aclose(self) -> None:
+        """Closes the sandbox."""
+        await self.sandbox.aclose()
+
+
+class _BoundPtcExecutor:
+    def __init__(self, executor: PtcExecutor, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._max_parallel = executor.max_parallel_tool_calls
+        self._transport = make_run_code(pipeline, executor.sandbox, executor.max_parallel_sub_calls)
+
+    def describe(self, tools: ToolView) -> ExecutorDescription:
+        """Tells the model of `run_code` alone."""
+        del tools
+        transport = ToolView(None, {RUN_CODE: self._transport}, frozenset({RUN_CODE}))
+        return ExecutorDescription(schemas=transport.schemas(), known_names=transport.known_names)
+
+    def sections(self, tools: ToolView) -> Sequence[str]:
+        """Returns the SDK text, the one section of the prompt that this executor owns."""
+        return [render_python(tools.schemas(with_output=True), transport=RUN_CODE).text]
+
+    async def execute(self, batch: ToolBatchInput) -> ToolBatchResult:
+        """Executes the calls of one step (contract A60)."""
+        return await run_batch(
+            self._pipeline, batch, transport=self._transport, max_parallel=self._max_parallel
+        )

@@ -1,0 +1,164 @@
+"""The host: one registry, one pipeline, one log, and the agents that work on them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import anyio
+
+from ..registry import (
+    ApprovalService,
+    Pipeline,
+    ScopedTools,
+    ScopeKey,
+    ToolBatchInput,
+    ToolBatchResult,
+    ToolRegistry,
+    ToolService,
+)
+from .agent import Agent, AgentDescription
+from .dispatch import DISPATCH_LOG_EVENT
+from .executor import BindableExecutor
+from .log import EventStore, Session, SqliteEventStore
+
+__all__ = ["Host"]
+
+
+class Host:
+    """Holds tools, policies and agents, and keeps their log. Use it as an async context manager.
+
+    Args:
+        log: where sessions are recorded: the path of a SQLite file, an `EventStore`, or `None` for no record at all.
+        durability: for a path: `process` outlives the death of the process, `power` that of the machine (ruling 40).
+        approval: who answers when a policy asks; without one, what needs approval is denied (contract C17).
+
+    Attributes:
+        registry: the tools, policies and scopes.
+        tools: registers tools for every agent.
+        pipeline: what every call passes.
+    """
+
+    def __init__(
+        self,
+        *,
+        log: str | os.PathLike[str] | EventStore | None = None,
+        durability: Literal["process", "power"] = "process",
+        approval: ApprovalService | None = None,
+    ) -> None:
+        self.registry = ToolRegistry()
+        self.registry.events.declare(DISPATCH_LOG_EVENT)
+        self.tools: ScopedTools = self.registry.context()
+        self.pipeline = Pipeline(self.registry, approval=approval)
+        self._service = ToolService(self.pipeline)
+        self._store: EventStore | None
+        if isinstance(log, (str, os.PathLike)):
+            self._store = SqliteEventStore(Path(log), durability=durability)
+        else:
+            self._store = log
+        self._executors: list[BindableExecutor] = []
+        self._open = False
+
+    async def __aenter__(self) -> Self:
+        """Opens the log.
+
+        Raises:
+            LogUnavailableError: the log cannot be written; says what, where and what to do.
+        """
+        if self._store is not None:
+            await self._store.open()
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the executors of all agents and the log; calling it again does nothing."""
+        self._open = False
+        executors, self._executors = self._executors, []
+        with anyio.CancelScope(shield=True):
+            async with AsyncExitStack() as stack:
+                if self._store is not None:
+                    stack.push_async_callback(self._store.close)
+                for executor in executors:
+                    stack.push_async_callback(executor.aclose)
+
+    def on(self, event: str, listener: Callable[..., Any] | None = None, *, prepend: bool = False) -> Any:
+        """Listens to an event of every agent; a decorator when `listener` is omitted.
+
+            tools/pre-execute         async (exec, next) -> Allow | Deny | Ask | Cancel
+            tools/execute             async (view, next) -> result
+            tools/post-execute        async (exec, result, next) -> Accept | Block
+            tools/result              (exec, result) -> None
+            tools/change              () -> None
+            tools/ptc-dispatch-log    async (entry, next) -> content blocks
+
+        Args:
+            event: one of these.
+            listener: what is called. `await next()` gives the answer of the listeners after it.
+            prepend: whether it goes before the listeners that are there.
+
+        Returns:
+            the disposer, or the decorator, which returns the function itself.
+        """
+        return self.tools.on(event, listener, prepend=prepend)  # type: ignore[arg-type]
+
+    def agent(
+        self,
+        name: str,
+        *,
+        executor: BindableExecutor | None = None,
+        parent: ScopeKey | None = None,
+        session: str | None = None,
+    ) -> Agent:
+        """Makes an agent.
+
+        Args:
+            name: its name, as records have it.
+            executor: how it executes the model's calls; native calls when `None`.
+            parent: the scope whose tools and policies it inherits beside the host's.
+            session: the id of the session to go on with; a new session when `None`.
+
+        Raises:
+            RuntimeError: the host keeps a log and is not open.
+        """
+        log: Session | None = None
+        if self._store is not None:
+            if not self._open:
+                raise RuntimeError("the host is not open; use `async with ptc.Host(...) as host:`")
+            log = Session(self._store, agent=name, id=session, labels=getattr(executor, "labels", None))
+        agent = Agent(self, name, log)
+        if parent is not None:
+            self.registry.bind(agent, parent)
+        if executor is not None:
+            self.set_executor(agent, executor)
+        return agent
+
+    def set_executor(self, agent: Agent | None, executor: BindableExecutor) -> Callable[[], None]:
+        """Selects how an agent, or everybody without a selection of their own, executes calls (contract A52, A53).
+
+        Returns:
+            the disposer; it leaves the selection unavailable until it is replaced (contract A54).
+        """
+        context = self.tools if agent is None else agent.tools
+        disposer = context.set_executor(executor.bind(self.pipeline))
+        if executor not in self._executors:
+            self._executors.append(executor)
+        return disposer
+
+    def describe(self, agent: Agent) -> AgentDescription:
+        """Returns what a model is told of an agent's tools; see `Agent.describe`."""
+        description = self._service.describe(agent)
+        sections = self._service.sections(agent)
+        return AgentDescription("\n\n".join(section for section in sections if section), list(description.schemas))
+
+    async def execute(self, batch: ToolBatchInput) -> ToolBatchResult:
+        """Executes a batch with the executor of its agent (contract A53); see `Agent.execute`."""
+        return await self._service.execute(batch)

@@ -1,0 +1,174 @@
+"""The lane in which a program's calls run: ordered where order matters, side by side where tools allow it.
+
+One driver performs every ordered stage (contract E17): it commits the oldest started call once its body has ended,
+or else starts the next one in the queue, or else sleeps. Only bodies overlap. Calls start and commit in the order in
+which the program made them; an exclusive one has the lane to itself until its commit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ..registry import EventBus, Pipeline, SessionLog, ToolExecution, ToolRunContext
+from .dispatch import SubCall, image_message, record_settle, record_start
+
+__all__ = ["Lane"]
+
+
+class Lane:
+    """The calls of one program.
+
+    Args:
+        tasks: where bodies and log work run; it is left only when they have ended.
+        pipeline: what every call passes.
+        events: where listeners of the durable copy are.
+        outer: the `run_code` call.
+        run: the outer call's context, which takes messages and the wish to conclude.
+        log: the session's log, or `None` when there is no agent or no session (contract E36).
+        max_parallel: how many bodies may run at once.
+    """
+
+    def __init__(
+        self,
+        tasks: TaskGroup,
+        pipeline: Pipeline,
+        events: EventBus,
+        outer: ToolExecution,
+        run: ToolRunContext,
+        log: SessionLog | None,
+        max_parallel: int,
+    ) -> None:
+        self._tasks = tasks
+        self._pipeline = pipeline
+        self._events = events
+        self._outer = outer
+        self._run = run
+        self._log = log
+        self._max_parallel = max_parallel
+        self._queue: deque[SubCall] = deque()
+        self._started: deque[SubCall] = deque()
+        self._in_flight = 0
+        self._exclusive = False
+        self._log_work = 0
+        self._over: str | None = None
+        self._fault: Exception | None = None
+        self._wake = anyio.Event()
+
+    @property
+    def over(self) -> str | None:
+        """Why the run is over; `None` while it is not."""
+        return self._over
+
+    def submit(self, call: SubCall) -> None:
+        """Puts a call at the end of the queue."""
+        self._queue.append(call)
+        self._wake.set()
+
+    def close(self, reason: str) -> None:
+        """Ends the run: what has not started is abandoned, what has is awaited (contract E31)."""
+        if self._over is None:
+            self._over = reason
+        while self._queue:
+            call = self._queue.popleft()
+            call.refuse(run_over(self._over, f"{call.name} tool call abandoned"))
+        self._wake.set()
+
+    async def drive(self) -> None:
+        """Performs the ordered stages until the run is over and everything that started has been committed.
+
+        Raises:
+            Exception: the first fault of the log while a settled call was recorded, after everything was drained.
+        """
+        while True:
+            # A new event before looking, so that what comes while looking is not lost.
+            self._wake = anyio.Event()
+            if self._started and self._started[0].state == "settled":
+                await self._commit(self._started.popleft())
+            elif self._queue and self._may_start(self._queue[0]):
+                await self._start(self._queue.popleft())
+            elif self._over is not None and not self._started and not self._log_work:
+                break
+            else:
+                await self._wake.wait()
+        if self._fault is not None:
+            raise self._fault
+
+    def _may_start(self, call: SubCall) -> bool:
+        if self._exclusive:
+            return False
+        if call.pipeline_call is None:
+            raise RuntimeError(f"sub-call {call.call_id} was queued without its pipeline call")
+        # Asked anew at each attempt: what calls before it changed in the registry counts (contract E19).
+        call.mode = call.pipeline_call.execution_mode()
+        return self._in_flight == 0 if call.mode == "exclusive" else self._in_flight < self._max_parallel
+
+    async def _start(self, call: SubCall) -> None:
+        pipeline_call = call.pipeline_call
+        if pipeline_call is None:
+            raise RuntimeError(f"sub-call {call.call_id} was queued without its pipeline call")
+        if self._log is not None:
+            try:
+                await record_start(self._log, self._outer, call)
+            except Exception as error:
+                # Fails closed: what cannot be recorded does not happen.
+                call.refuse(f"{call.name} did not run, because its start could not be recorded: {error}")
+                return
+        self._exclusive = call.mode == "exclusive"
+        self._started.append(call)
+        call.state = "running"
+        await pipeline_call.prepare()
+        if pipeline_call.needs_dispatch:
+            self._in_flight += 1
+            self._tasks.start_soon(self._body, call)
+        else:
+            call.state = "settled"
+
+    async def _body(self, call: SubCall) -> None:
+        try:
+            if call.pipeline_call is not None:
+                await call.pipeline_call.dispatch()
+        finally:
+            self._in_flight -= 1
+            call.state = "settled"
+            self._wake.set()
+
+    async def _commit(self, call: SubCall) -> None:
+        if call.pipeline_call is None:
+            raise RuntimeError(f"sub-call {call.call_id} has nothing to commit")
+        outcome = await call.pipeline_call.finish()
+        image = image_message(outcome)
+        if image is not None:
+            self._run.defer_context(image)
+        for message in outcome.additional_contexts:
+            self._run.defer_context(message)
+        if not outcome.is_error and outcome.concludes_turn:
+            self._run.conclude_turn()
+        # The program has its answer before the durable copy is shaped (contract E24).
+        call.answer(outcome)
+        self._exclusive = False
+        if self._log is not None:
+            self._log_work += 1
+            self._tasks.start_soon(self._settle, self._log, call)
+            while self._log_work > self._max_parallel:
+                self._wake = anyio.Event()
+                await self._wake.wait()
+
+    async def _settle(self, log: SessionLog, call: SubCall) -> None:
+        try:
+            await record_settle(log, self._events, self._outer, call)
+        except Exception as error:
+            if self._fault is None:
+                self._fault = error
+        finally:
+            self._log_work -= 1
+            self._wake.set()
+
+
+def run_over(reason: str, what: str) -> str:
+    """Returns what a call is told that came too late (contract E29)."""
+    return f"run_code run is over ({reason}); {what}"
+
+

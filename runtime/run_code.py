@@ -1,0 +1,240 @@
+"""`run_code`: the one tool that a model is given; its body runs a program whose calls pass the same pipeline.
+
+The definition belongs to the executor and not to the registry, which only reserves its name (contract A23).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from ..registry import (
+    JsonObject,
+    JsonValue,
+    LosslessError,
+    Pipeline,
+    SignalSource,
+    ToolDefinition,
+    ToolRunContext,
+    ToolSchema,
+    ToolView,
+    define_tool,
+    from_json_text,
+    materialise,
+    text_block,
+    to_json_text,
+)
+from ..sandbox.seam import (
+    BindingCall,
+    BindingError,
+    ErrorClass,
+    JsonText,
+    Member,
+    Namespace,
+    Sandbox,
+    SandboxRequest,
+    SandboxResult,
+)
+from .dispatch import SubCall, sub_call_input
+from .errors import CodeRunFailedError
+from .lane import Lane, run_over
+from .rendering import render_outcome, render_value
+
+if TYPE_CHECKING:
+    from ..registry import ContentBlock, SessionLog
+
+__all__ = ["NAMESPACE", "RUN_CODE", "make_run_code"]
+
+RUN_CODE = "run_code"
+"""The transport's name."""
+
+NAMESPACE = "tools"
+"""The global on which a program finds its tools (contract E10)."""
+
+_ERROR_CLASS = ErrorClass("ToolCallError", "toolName")
+_SETTLED = "run_code settled"
+
+_DESCRIPTION = (
+    "Runs a Python program that calls tools. Two arguments are required: `code` and `description`. The code is the "
+    "body of an async function, so `await` and `return` work at its top level. Call a tool as "
+    "`await tools.name(key=value)`, with the arguments that the system prompt declares for it. Only what the program "
+    "prints or returns is output; everything else stays in the program. Images that tools return are attached after "
+    "the run."
+)
+_CODE = (
+    "The program: Python source, the body of an async function. `await` and `return` work at its top level; `print` "
+    "and the returned value, which must be JSON, are the output."
+)
+_LABEL = (
+    "What the program does, for the person who watches: active voice, about 5 to 10 words, for example "
+    "'Compare prices of the three nearest shops' or 'Collect open issues that mention timeouts'."
+)
+
+
+def make_run_code(pipeline: Pipeline, sandbox: Sandbox, max_parallel_sub_calls: int) -> ToolDefinition:
+    """Makes the `run_code` of one executor (contract E1 to E8).
+
+    Args:
+        pipeline: what the sub-calls pass.
+        sandbox: where programs run.
+        max_parallel_sub_calls: how many tools of one program may run at once.
+    """
+
+    async def execute(arguments: Any, run: ToolRunContext) -> JsonValue:
+        if not arguments["description"].strip():
+            raise ValueError("invalid description: expected a non-empty string")
+        return await _Program(pipeline, sandbox, max_parallel_sub_calls, run).complete(arguments["code"])
+
+    return define_tool(
+        name=RUN_CODE,
+        description=_DESCRIPTION,
+        parameters={
+            "code": {"type": "string", "required": True, "description": _CODE},
+            "description": {"type": "string", "required": True, "description": _LABEL},
+        },
+        output={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "logs": {"type": "array", "items": {"type": "string"}, "required": True},
+                "result": {"type": "json"},
+            },
+        },
+        execute=execute,
+        render=_render,
+        present_call=_present_call,
+    )
+
+
+def _render(_arguments: Any, value: Any) -> list[ContentBlock]:
+    result = render_value(value["result"]) if "result" in value else None
+    return [text_block(render_outcome(value["logs"], result))]
+
+
+def _present_call(arguments: Any) -> JsonObject:
+    return {"view": "generic", "title": arguments["description"], "kind": "execute", "rawInput": arguments["code"]}
+
+
+class _Program:
+    """One program: its bindings, its lane, and its end."""
+
+    def __init__(self, pipeline: Pipeline, sandbox: Sandbox, max_parallel: int, run: ToolRunContext) -> None:
+        self._pipeline = pipeline
+        self._sandbox = sandbox
+        self._max_parallel = max_parallel
+        self._run = run
+        self._outer = run.exec
+        self._submitted = 0
+        # The run's own signal: it follows the caller's, and fires when the program has ended (contract E30).
+        self._controller = SignalSource()
+        self._lane: Lane | None = None
+
+    async def complete(self, code: str) -> JsonValue:
+        """Runs the program, drains what it started, and returns the value of `run_code` (contract E31, E34)."""
+        request = SandboxRequest(program=code, namespaces=[self._namespace()], signal=self._controller.signal)
+        unfollow = self._follow_caller()
+        fault: Exception | None = None
+        result: SandboxResult | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                registry = self._pipeline.registry
+                lane = self._lane = Lane(
+                    tasks, self._pipeline, registry.events, self._outer, self._run, self._log(), self._max_parallel
+                )
+                driver_fault = _Faults()
+                tasks.start_soon(driver_fault.run, lane)
+                try:
+                    result = await self._sandbox.run(request)
+                except Exception as error:
+                    # Carried past the task group, which would wrap it and cancel the bodies.
+                    fault = error
+                finally:
+                    self._controller.abort(_SETTLED)
+                    lane.close(str(self._controller.signal.reason))
+        finally:
+            unfollow()
+        fault = fault or driver_fault.first
+        if fault is not None:
+            raise fault
+        if result is None:
+            raise RuntimeError("the sandbox gave neither a result nor an error")
+        return _value(result)
+
+    def _follow_caller(self) -> Any:
+        caller = self._run.signal
+        unsubscribe = caller.subscribe(self._controller.abort)
+        if caller.aborted:
+            self._controller.abort(caller.reason)
+        return unsubscribe
+
+    def _log(self) -> SessionLog | None:
+        return self._outer.agent.session if self._outer.agent is not None else None
+
+    def _namespace(self) -> Namespace:
+        """Binds the tools that the calling agent may see in this step (contract E10, E11)."""
+        view: ToolView = self._pipeline.registry.view(self._outer.agent, self._outer.tool_set)
+        members = {
+            schema.name: Member(self._binding(schema), tuple(schema.parameters.get("properties", {})))  # type: ignore[arg-type]
+            for schema in view.schemas()
+            if schema.name != RUN_CODE
+        }
+        return Namespace(NAMESPACE, members, _ERROR_CLASS)
+
+    def _binding(self, schema: ToolSchema) -> Any:
+        async def call(made: BindingCall) -> JsonText:
+            return await self._dispatch(schema, made)
+
+        return call
+
+    async def _dispatch(self, schema: ToolSchema, made: BindingCall) -> JsonText:
+        """Takes one call of the program through the lane (contract E13 to E16, E27, E28)."""
+        lane, name = self._lane, schema.name
+        if lane is None or lane.over is not None:
+            raise BindingError(run_over(lane.over if lane and lane.over else _SETTLED, f"{name} not dispatched"))
+        try:
+            # Two copies: what a tool does with its own cannot change the record (contract E14).
+            dispatched = materialise(made.arguments, root="arguments")
+            logged = materialise(made.arguments, root="arguments")
+        except LosslessError as lossy:
+            raise BindingError(f"tool arguments must be lossless JSON: {lossy}; pass an object such as {{}}") from None
+        self._submitted += 1
+        call = SubCall(f"{self._outer.call_id}:ptc:{self._submitted}", name, logged, made.line)
+        call.pipeline_call = self._pipeline.call(
+            sub_call_input(self._outer, call.call_id, name, dispatched, self._controller.signal, schema)
+        )
+        lane.submit(call)
+        await call.answered.wait()
+        return _answer(call, lane)
+
+
+def _answer(call: SubCall, lane: Lane) -> JsonText:
+    if call.refusal is not None or call.outcome is None:
+        raise BindingError(call.refusal or f"{call.name} gave no result")
+    if lane.over is not None:
+        raise BindingError(run_over(lane.over, f"{call.name} result discarded"))
+    if call.outcome.is_error:
+        raise BindingError(call.outcome.error.message)
+    return JsonText(to_json_text(call.outcome.value))
+
+
+class _Faults:
+    """Runs the lane's driver as a task that cannot raise: a fault must not cancel the bodies beside it."""
+
+    def __init__(self) -> None:
+        self.first: Exception | None = None
+
+    async def run(self, lane: Lane) -> None:
+        try:
+            await lane.drive()
+        except Exception as error:
+            self.first = error
+
+
+def _value(result: SandboxResult) -> JsonValue:
+    if result.error is not None:
+        raise CodeRunFailedError(result.error.kind.value, result.error.message, result.logs)
+    value: JsonObject = {"logs": list(result.logs)}
+    if result.value_json is not None:
+        value["result"] = from_json_text(result.value_json)
+    return value

@@ -1,0 +1,201 @@
+"""Calls out of a program: how they are written, what comes back, and what is never done silently."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ptc.sandbox.seam import Member, Namespace
+
+from .conftest import Calls, Run
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.contract("F12")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "tools.add(a=1, b=2)",
+        "tools.add({'a': 1, 'b': 2})",
+        "tools['add'](a=1, b=2)",
+        "tools.add(1, 2)",
+        "tools.add(1, b=2)",
+        "getattr(tools, 'add')(**{'a': 1, 'b': 2})",
+    ],
+)
+async def test_all_forms_are_the_same_call(run: Run, calls: Calls, call: str) -> None:
+    """Ruling 35."""
+    result = await run(f"return await {call}")
+    assert (result.error, result.value_json) == (None, "3")
+    assert calls.made[0].arguments == {"a": 1, "b": 2}
+    assert calls.made[0].line == 1
+
+
+@pytest.mark.contract("F12")
+async def test_no_argument_is_an_empty_object(run: Run, calls: Calls) -> None:
+    await run("await tools.echo()")
+    assert calls.made[0].arguments == {}
+
+
+@pytest.mark.contract("F12")
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("tools.add({'a': 1}, b=2)", "takes one mapping or keyword arguments, not both"),
+        ("tools.add(1, 2, 3)", "takes 2 positional arguments (a, b) but 3 were given"),
+        ("tools.add(1, a=2)", "got two values for argument 'a'"),
+        ("tools.stuck(1)", "takes 0 positional arguments"),
+    ],
+)
+async def test_a_call_that_cannot_be_meant_says_why(run: Run, calls: Calls, call: str, told: str) -> None:
+    result = await run(f"await {call}")
+    assert result.error is not None
+    assert told in result.error.message
+    assert calls.made == []
+
+
+@pytest.mark.contract("F12", "E14")
+async def test_a_lossy_argument_is_refused_with_its_path_and_without_a_call(run: Run, calls: Calls) -> None:
+    result = await run(
+        "try:\n    await tools.echo(value=[{'tags': {1, 2}}])\nexcept ToolCallError as error:\n    return str(error)"
+    )
+    told = json.loads(result.value_json or "")
+    assert told.startswith("tool arguments must be lossless JSON: arguments.value[0].tags is of type set")
+    assert calls.made == []
+
+
+async def test_arguments_are_taken_when_the_call_is_written(run: Run, calls: Calls) -> None:
+    await run("value = [1]\ncall = tools.echo(value=value)\nvalue.append(2)\nawait call")
+    assert calls.made[0].arguments == {"value": [1]}
+
+
+@pytest.mark.contract("F13")
+async def test_a_failed_call_raises_the_runs_own_error_class(run: Run) -> None:
+    result = await run(
+        "try:\n"
+        "    await tools.boom(message='no stock')\n"
+        "except ToolCallError as error:\n"
+        "    return [str(error), error.toolName, error.name, type(error) is ToolCallError, isinstance(error, Exception)]"
+    )
+    assert json.loads(result.value_json or "") == ["no stock", "boom", "ToolCallError", True, True]
+
+
+@pytest.mark.contract("F13")
+async def test_a_namespace_without_an_error_class_raises_a_plain_error(run: Run, calls: Calls) -> None:
+    plain = Namespace("api", {"boom": Member(calls.boom, ("message",))})
+    result = await run(
+        "try:\n    await api.boom('x')\nexcept RuntimeError as error:\n    return str(error)", namespaces=[plain]
+    )
+    assert result.value_json == '"x"'
+
+
+@pytest.mark.contract("F13")
+async def test_one_failing_call_does_not_kill_a_fan_out(run: Run) -> None:
+    result = await run(
+        "import asyncio\n"
+        "got = await asyncio.gather(tools.echo(value=1), tools.boom(message='x'), tools.echo(value=3), return_exceptions=True)\n"
+        "return [g if not isinstance(g, ToolCallError) else 'failed: ' + str(g) for g in got]"
+    )
+    assert json.loads(result.value_json or "") == [1, "failed: x", 3]
+
+
+async def test_calls_overlap(run: Run) -> None:
+    result = await run(
+        "import asyncio, time\n"
+        "started = time.monotonic()\n"
+        "await asyncio.gather(*[tools.slow(ms=300) for _ in range(20)])\n"
+        "return time.monotonic() - started < 3"
+    )
+    assert result.value_json == "true"
+
+
+@pytest.mark.contract("E27")
+async def test_a_call_that_is_never_awaited_did_not_run_and_is_named(run: Run, calls: Calls) -> None:
+    """Ruling 37."""
+    result = await run("print('kept')\ntools.echo(value=1)\nx = 2\nreturn x")
+    assert result.logs == ("kept",)
+    assert result.error is not None
+    assert result.error.kind == "exception"
+    assert "tools.echo(...) on line 2" in result.error.message
+    assert "await" in result.error.message
+    assert calls.made == []
+
+
+@pytest.mark.parametrize(
+    "use", ["print(found)", "found['rows']", "for row in found:\n    pass", "len(found)", "found.rows", "found + 1", "f'{found}'"]
+)
+async def test_a_pending_call_used_as_its_value_says_to_await_it(run: Run, use: str) -> None:
+    """Ruling 37."""
+    result = await run(f"found = tools.echo(value=1)\n{use}")
+    assert result.error is not None
+    assert "tools.echo(...) on line 1 was not awaited; write `await tools.echo(...)`" in result.error.message
+
+
+async def test_a_call_that_a_program_gave_up_is_not_held_against_it(run: Run, calls: Calls) -> None:
+    result = await run(
+        "import asyncio\n"
+        "tools.echo(value=1).close()\n"
+        "task = asyncio.create_task(tools.echo(value=2))\n"
+        "task.cancel()\n"
+        "await asyncio.sleep(0)\n"
+        "return 'ok'"
+    )
+    assert (result.error, result.value_json) == (None, '"ok"')
+    assert calls.made == []
+
+
+@pytest.mark.contract("F11")
+@pytest.mark.parametrize("name", ["odd name", "_hidden"])
+async def test_a_name_that_is_no_attribute_is_reached_by_subscript(run: Run, name: str) -> None:
+    result = await run(f"return await tools[{name!r}](value=7)")
+    assert result.value_json == "7"
+
+
+@pytest.mark.contract("F11", "F36")
+@pytest.mark.parametrize(
+    ("use", "kind", "told"),
+    [
+        ("tools.ehco", "AttributeError", "did you mean 'echo'?"),
+        ("tools['ehco']", "KeyError", "did you mean 'echo'?"),
+        ("tools._hidden", "AttributeError", "write tools['_hidden']"),
+        ("tools.__dict__", "AttributeError", "tools has no member"),
+        ("tools.__init__", "AttributeError", "tools has no member"),
+        ("tools.zzz", "AttributeError", "there are: "),
+        ("tools.echo = 1", "AttributeError", "tools cannot be changed"),
+    ],
+)
+async def test_an_unknown_member_is_refused_with_near_ones(run: Run, use: str, kind: str, told: str) -> None:
+    result = await run(f"try:\n    {use}\nexcept Exception as error:\n    return [type(error).__mro__[-4].__name__, type(error).__name__, str(error)]")
+    names = json.loads(result.value_json or "")
+    assert kind in names[:2] or "UnknownMember" in names[:2]
+    assert told in names[2]
+
+
+@pytest.mark.contract("F37")
+async def test_a_resolution_that_is_not_json_fails_the_call(run: Run) -> None:
+    result = await run("try:\n    await tools.lossy()\nexcept ToolCallError as error:\n    return str(error)")
+    told = json.loads(result.value_json or "")
+    assert told.startswith("binding resolution must be lossless JSON: ")
+    assert ".when" in told
+
+
+@pytest.mark.contract("F32")
+async def test_large_values_pass_both_ways(run: Run) -> None:
+    result = await run("text = 'x' * 2_000_000\nreturn len(await tools.echo(value=text))")
+    assert result.value_json == "2000000"
+
+
+async def test_awkward_characters_survive(run: Run) -> None:
+    result = await run(
+        "s = '\\x00\\x01\\x7f\\x85\\u2028\\u2029\\ufeff\\uffff\\U0001f600\\U0010ffff\"\\\\'\nreturn (await tools.echo(value=s)) == s"
+    )
+    assert result.value_json == "true"
+
+
+@pytest.mark.contract("F23", "F25")
+async def test_a_call_left_running_is_cancelled_when_the_program_ends(run: Run, calls: Calls) -> None:
+    result = await run("import asyncio\nasyncio.create_task(tools.stuck())\nawait asyncio.sleep(0.05)\nreturn 'done'")
+    assert (result.error, result.value_json) == (None, '"done"')
+    assert calls.cancelled == 1
