@@ -194,6 +194,9 @@ class _Record:
             data["error"] = error
         if result.meta is not MISSING:
             data["meta"] = result.meta
+        decision = None if slot.pipeline_call is None else slot.pipeline_call.decision_record()
+        if decision is not None:
+            data["decision"] = decision
         await self._append("tool/result", data, cites=slot.seq)
 
     async def _append(self, type_: str, data: JsonObject, *, cites: int | None = None) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .errors import ToolRegistrationError
@@ -223,37 +224,29 @@ async def run_waterfall(
     end = len(listeners)
     last: list[Any] = [None, None]
 
-    async def innermost() -> T:
-        answer = await default()
-        last[0], last[1] = answer, None
-        return answer
-
     async def step(place: int) -> T:
         if place == end:
-            return await innermost()
-        listener = listeners[place]
-        answer = await _answer(event, listener, args, lambda: step(place + 1))
-        if expected is not None and not isinstance(answer, expected[0]):
-            close_stray(answer)
-            raise TypeError(
-                f'the "{event}" listener {listener.name} must answer {expected[1]}, not {describe_answer(answer)}'
-            )
+            answer, listener = await default(), None
+        else:
+            listener = listeners[place]
+            waiting = listener.function(*args, lambda: step(place + 1))
+            if type(waiting) is not CoroutineType and not inspect.isawaitable(waiting):
+                raise TypeError(
+                    f'the "{event}" listener {listener.name} must be an async function; it returned '
+                    f"{describe_answer(waiting)} at once"
+                )
+            answer = await waiting
+            if expected is not None and not isinstance(answer, expected[0]):
+                close_stray(answer)
+                raise TypeError(
+                    f'the "{event}" listener {listener.name} must answer {expected[1]}, not {describe_answer(answer)}'
+                )
         if answer is not last[0]:
             last[0], last[1] = answer, listener
         return answer
 
     answer = await step(0)
     return answer, last[1]
-
-
-def _answer(event: str, listener: Listener, args: Sequence[object], next_: Callable[[], Awaitable[T]]) -> Awaitable[T]:
-    answer = listener.function(*args, next_)
-    if not inspect.isawaitable(answer):
-        raise TypeError(
-            f'the "{event}" listener {listener.name} must be an async function; it returned '
-            f"{describe_answer(answer)} at once"
-        )
-    return answer
 
 
 def describe_answer(answer: object) -> str:

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..registry import (
+    DEFAULT_PARALLEL,
     ExecutorDescription,
     Pipeline,
     ToolBatchInput,
     ToolBatchResult,
     ToolExecutor,
     ToolView,
+    positive_cap,
     run_batch,
 )
+from ..registry import NativeExecutor as BoundNativeExecutor
 from ..sandbox.seam import Sandbox
 from ..sdk_gen import render_python
 from .run_code import RUN_CODE, make_run_code
 
-__all__ = ["BindableExecutor", "PtcExecutor"]
+__all__ = ["BindableExecutor", "NativeExecutor", "PtcExecutor"]
 
 
 class BindableExecutor(Protocol):
@@ -31,6 +34,38 @@ class BindableExecutor(Protocol):
     async def aclose(self) -> None:
         """Lets go of what the executor holds."""
         ...
+
+
+class NativeExecutor:
+    """Native tool calling: the model is told of every tool, and calls them one by one or several at once.
+
+    Args:
+        max_parallel_tool_calls: how many calls of a batch may run at once (contract D4).
+        order: the order in which the model sees the tools, with `<unlisted-tools>` once; by name when `None`.
+
+    Raises:
+        ValueError: for a cap that is not a positive integer.
+    """
+
+    def __init__(
+        self, *, max_parallel_tool_calls: int = DEFAULT_PARALLEL, order: Sequence[str] | None = None
+    ) -> None:
+        self.max_parallel_tool_calls = positive_cap("max_parallel_tool_calls", max_parallel_tool_calls)
+        self.order = None if order is None else tuple(order)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What a session's record says of its executor."""
+        return {"executor": "native"}
+
+    def bind(self, pipeline: Pipeline) -> ToolExecutor:
+        """Returns the executor that works on this pipeline."""
+        return BoundNativeExecutor(
+            pipeline, max_parallel_tool_calls=self.max_parallel_tool_calls, order=self.order
+        )
+
+    async def aclose(self) -> None:
+        """Does nothing: it holds nothing."""
 
 
 class PtcExecutor:
@@ -47,17 +82,11 @@ class PtcExecutor:
     """
 
     def __init__(
-        self, *, sandbox: Sandbox, max_parallel_tool_calls: int = 10, max_parallel_sub_calls: int = 10
+        self, *, sandbox: Sandbox, max_parallel_tool_calls: int = DEFAULT_PARALLEL, max_parallel_sub_calls: int = DEFAULT_PARALLEL
     ) -> None:
-        for name, cap in (
-            ("maxParallelToolCalls", max_parallel_tool_calls),
-            ("maxParallelSubCalls", max_parallel_sub_calls),
-        ):
-            if type(cap) is not int or cap < 1:
-                raise ValueError(f"{name} must be a positive integer")
         self.sandbox = sandbox
-        self.max_parallel_tool_calls = max_parallel_tool_calls
-        self.max_parallel_sub_calls = max_parallel_sub_calls
+        self.max_parallel_tool_calls = positive_cap("max_parallel_tool_calls", max_parallel_tool_calls)
+        self.max_parallel_sub_calls = positive_cap("max_parallel_sub_calls", max_parallel_sub_calls)
 
     @property
     def labels(self) -> dict[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .build import build_document, build_maps
 from .model import ToolArgsMap, ToolOutputMap
-from .python import SdkText, json_schema_to_py, render_python, render_python_maps
+from .python import json_schema_to_py, render_python, render_python_maps
+from .sdk_text import SdkText
 
 __all__ = [
     "SdkText",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
-
-import jinja2
 
 from .annotations import Annotation, ClassView, annotate_plain, annotate_root
 from .build import TRANSPORT, build_document, build_maps
 from .names import ClassNames, camel, is_method_name, joined
 from .notes import comment_lines
+from .sdk_text import SdkText, template
 from .text import comment_text, docstring_text, quoted
 
 if TYPE_CHECKING:
@@ -20,29 +18,9 @@ if TYPE_CHECKING:
     from ..registry.definition import ToolSchema
     from .model import ToolArgsMap, ToolOutputMap, ToolType
 
-__all__ = ["SdkText", "json_schema_to_py", "render_python", "render_python_maps"]
+__all__ = ["json_schema_to_py", "render_python", "render_python_maps"]
 
 _TYPING_NAMES = ("Any", "Literal", "NotRequired", "Protocol", "TypedDict")
-
-
-@dataclass(frozen=True, slots=True)
-class SdkText:
-    """What a model is told of a tool set.
-
-    Attributes:
-        instructions: how to write and run a program.
-        block: the declarations, as source of `language`.
-        language: the language, as code fences name it.
-    """
-
-    instructions: str
-    block: str
-    language: str
-
-    @property
-    def text(self) -> str:
-        """The whole section: the instructions, an empty line, the fenced block (contract G1)."""
-        return f"{self.instructions}\n\n```{self.language}\n{self.block}\n```"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +60,13 @@ def render_python_maps(args: ToolArgsMap, outputs: ToolOutputMap, *, transport: 
         members.append(member)
         used |= taken.names | given.names if member.is_method else set()
     used.update(*(view.names for view in classes))
-    block = _template("python.j2").render(
+    block = template("python.j2").render(
         imports=[name for name in _TYPING_NAMES if name in used],
         classes=classes,
         members=members,
         any_method=any(member.is_method for member in members),
     )
-    return SdkText(_template("python_instructions.j2").render(transport=transport), block, "python")
+    return SdkText(template("python_instructions.j2").render(transport=transport), block, "python")
 
 
 def json_schema_to_py(schema: object) -> str:
@@ -105,15 +83,3 @@ def _member(tool: ToolType, taken: Annotation, given: Annotation) -> _Member:
     text = docstring_text(tool.description) if is_method else comment_text(tool.description)
     name = tool.name if is_method else quoted(tool.name)
     return _Member(name, is_method, taken.text, given.text, comments, text)
-
-
-@cache
-def _template(name: str) -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(__package__ or "ptc.sdk_gen"),
-        autoescape=False,  # noqa: S701 - the text is Python source, not HTML; `text` does the escaping
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)

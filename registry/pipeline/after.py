@@ -6,7 +6,7 @@ import inspect
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ..decisions import Accept, Block, ErrorInfo, PostToolDecision
+from ..decisions import Accept, Block, ContextMessage, ErrorInfo, PostToolDecision
 from ..events import POST_EXECUTE, RESULT, close_stray, describe_answer, run_waterfall
 from ..execution import ToolError, ToolExecutionResult, ToolFailure, ToolSuccess
 from ..lossless import LosslessError
@@ -24,11 +24,13 @@ from .outcome import (
     printable,
     with_contexts,
 )
+from .shelter import await_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .state import CallState, ContentHook
+
 
 __all__ = ["publish", "review"]
 
@@ -88,7 +90,9 @@ async def _judge(state: CallState, result: ToolExecutionResult) -> ToolExecution
     listeners = state.registry.events.listeners(POST_EXECUTE, state.exec.agent)
     if not listeners:
         return result
-    decision, author = await run_waterfall(POST_EXECUTE, listeners, (state.exec, result), _accept, _EXPECTED)
+    decision, author = await await_foreign(
+        run_waterfall(POST_EXECUTE, listeners, (state.exec, result), _accept, _EXPECTED)
+    )
     if author is None:
         return result
     if isinstance(decision, Block):
@@ -103,7 +107,7 @@ async def _accept() -> PostToolDecision:
 
 def _apply(state: CallState, result: ToolExecutionResult, accept: Accept, author: str) -> ToolExecutionResult:
     """Keeps the result, or replaces its content or its value (contract C48 to C50, C52)."""
-    added = accept.additional_contexts
+    added = _contexts(accept.additional_contexts, author)
     if accept.value is not MISSING and accept.content is not MISSING:
         raise TypeError(f"{POST_EXECUTE} accept decision cannot replace both value and content ({author})")
     if accept.content is not MISSING:
@@ -147,7 +151,18 @@ def _block(block: Block, author: str) -> ToolFailure:
     return ToolFailure(
         error=ToolError(printable(message) or _BLOCKED, block.info),
         content=feedback,
-        additional_contexts=tuple(block.additional_contexts),
+        additional_contexts=_contexts(block.additional_contexts, author),
+    )
+
+
+def _contexts(contexts: object, author: str) -> tuple[ContextMessage, ...]:
+    if isinstance(contexts, list | tuple):
+        checked = tuple(message for message in contexts if isinstance(message, ContextMessage))
+        if len(checked) == len(contexts):
+            return checked
+    raise TypeError(
+        f'the "{POST_EXECUTE}" listener {author} gave a bad answer: '
+        "additional_contexts must be a list of ContextMessage objects"
     )
 
 
@@ -190,7 +205,7 @@ def _observe(state: CallState, result: ToolExecutionResult) -> None:
         problem: object = None
         try:
             answer = listener.function(call, result)
-            if inspect.isawaitable(answer):
+            if answer is not None and inspect.isawaitable(answer):
                 close_stray(answer)
                 problem = TypeError("it returned an awaitable, which nobody awaits; observers are synchronous")
         except Exception as error:  # noqa: BLE001 - an observer cannot change what has happened

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
+from types import CoroutineType
 from typing import TYPE_CHECKING, Final
 
 from ..decisions import ContextMessage, ErrorInfo
@@ -13,7 +14,7 @@ from ..execution import ExecutionToken, ToolExecution, ToolExecutionResult, Tool
 from ..lossless import LosslessError
 from ..signals import Signal, SignalSource, fuse
 from .outcome import aborted, build_success, error_of, failure_of, freeze_result, not_found, unwrap, with_contexts
-from .shelter import await_body, await_sheltered
+from .shelter import await_foreign, await_sheltered, await_shielded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -151,13 +152,13 @@ async def run_around(state: CallState, shelter: Signal | None) -> None:
     view = DispatchView(call)
 
     async def attempt() -> ToolExecutionResult:
-        return await _attempt(state, view, shelter)
+        return await _attempt(state, view, shelter, wrapped=bool(listeners))
 
     listeners = state.registry.events.listeners(EXECUTE, call.agent)
     state.around_open = True
     try:
         if listeners:
-            result, _author = await run_waterfall(EXECUTE, listeners, (view,), attempt, _EXPECTED)
+            result, _author = await await_foreign(run_waterfall(EXECUTE, listeners, (view,), attempt, _EXPECTED))
         else:
             result = await attempt()
     except Exception as error:  # noqa: BLE001 - a wrapper's error is the call's outcome
@@ -174,16 +175,22 @@ async def run_around(state: CallState, shelter: Signal | None) -> None:
     state.settle(_merge(state, result))
 
 
-async def _attempt(state: CallState, view: DispatchView, shelter: Signal | None) -> ToolExecutionResult:
+async def _attempt(
+    state: CallState, view: DispatchView, shelter: Signal | None, *, wrapped: bool
+) -> ToolExecutionResult:
     """Runs the body once, under the wrapper's and the caller's signal joined, and always returns a result."""
-    host = None
+    if not state.around_open:
+        raise RuntimeError(f'next() of "{EXECUTE}" was called after the call\'s result had been taken')
+    host, caller = None, state.exec.signal
     if shelter is None:
         host = state.own_source or SignalSource()
         shelter = host.signal
-    joined, part = fuse(view.signal, state.exec.signal)
-    fused, part_shelter = (joined, None) if shelter is joined else fuse(joined, shelter)
+    fused, part = fuse(view.signal, caller)
+    part_shelter = None
+    if shelter is not caller:
+        fused, part_shelter = fuse(fused, shelter)
     try:
-        result = await _run_body(state, fused, host)
+        result = await _run_body(state, fused, host, wrapped=wrapped)
     finally:
         part()
         if part_shelter is not None:
@@ -192,7 +199,9 @@ async def _attempt(state: CallState, view: DispatchView, shelter: Signal | None)
     return result
 
 
-async def _run_body(state: CallState, fused: Signal, host: SignalSource | None) -> ToolExecutionResult:
+async def _run_body(
+    state: CallState, fused: Signal, host: SignalSource | None, *, wrapped: bool
+) -> ToolExecutionResult:
     if fused.aborted:
         return aborted(body_invoked=state.body_invoked)
     call = state.exec
@@ -203,7 +212,10 @@ async def _run_body(state: CallState, fused: Signal, host: SignalSource | None) 
     state.body_invoked = True
     try:
         body = _start(definition, run)
-        value = await (await_body(body) if host is None else await_sheltered(body, host))
+        if host is not None:
+            value = await await_sheltered(body, host)
+        else:
+            value = await (await_shielded(body) if wrapped else await_foreign(body))
     except Exception as error:  # noqa: BLE001 - a body's error is its call's outcome
         return _body_failure(error, fused)
     if fused.aborted:
@@ -216,7 +228,7 @@ async def _run_body(state: CallState, fused: Signal, host: SignalSource | None) 
 
 def _start(definition: ToolDefinition, run: _RunContext) -> Awaitable[object]:
     body = definition.execute(run.exec.arguments, run)
-    if not inspect.isawaitable(body):
+    if type(body) is not CoroutineType and not inspect.isawaitable(body):
         raise TypeError(
             f'tool "{definition.name}" execute must be an async function; it returned {describe_answer(body)} at once'
         )

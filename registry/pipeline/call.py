@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..approval import ApprovalOutcome
     from ..execution import ToolExecution, ToolExecutionResult
     from ..signals import Signal
+    from ..values import JsonObject
     from .state import CallDecision, CallState
 
 __all__ = ["PipelineCall"]
@@ -84,6 +85,23 @@ class PipelineCall:
     def blocked_by(self) -> str | None:
         """For the record: the qualified name of the post-execute listener that blocked the result."""
         return self._state.blocked_by
+
+    def decision_record(self) -> JsonObject | None:
+        """For the record: `{"outcome", "by"?, "approval"?}` where a policy decided, `None` where all just let it be.
+
+        `outcome` is `block` when a post-execute listener blocked the result, else what `decision` says.
+        """
+        state = self._state
+        if state.blocked_by is not None:
+            return {"outcome": "block", "by": state.blocked_by}
+        if state.decision is None or (state.decision == "allow" and state.decided_by is None):
+            return None
+        record: JsonObject = {"outcome": state.decision}
+        if state.decided_by is not None:
+            record["by"] = state.decided_by
+        if state.approval_outcome is not None:
+            record["approval"] = state.approval_outcome
+        return record
 
     def execution_mode(self) -> ExecutionMode:
         """Returns whether the call may overlap with others, as things stand now (contract D2, E19)."""

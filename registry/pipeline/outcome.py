@@ -10,7 +10,7 @@ from ..decisions import ContextMessage, ErrorInfo
 from ..errors import ABORTED, ABORTED_BEFORE_DISPATCH, AbortError, HarnessError, ToolNotFoundError, ToolOutputError
 from ..events import close_stray
 from ..execution import ToolError, ToolExecutionResult, ToolFailure, ToolSuccess
-from ..lossless import LosslessError, materialise
+from ..lossless import FrozenList, LosslessError, materialise
 from ..schema import validate_output
 from ..values import MISSING, ContentBlock, JsonValue, Missing, text_block
 
@@ -209,7 +209,9 @@ def freeze_result(result: ToolExecutionResult) -> ToolExecutionResult:
         LosslessError: a part is not lossless JSON (contract C57).
         TypeError: a part is of another type than it should be.
     """
-    content = freeze_blocks(result.content)
+    content = result.content
+    if type(content) is not FrozenList:  # what is frozen has been checked when it was frozen
+        content = freeze_blocks(content)
     meta = result.meta if result.meta is MISSING else materialise(result.meta, root="meta")
     contexts = _freeze_contexts(result.additional_contexts)
     if isinstance(result, ToolFailure):

@@ -9,6 +9,7 @@ from ..approval import ApprovalRequest
 from ..decisions import Allow, Ask, Cancel, Deny, ErrorInfo, PreToolDecision
 from ..events import PRE_EXECUTE, close_stray, describe_answer, run_waterfall
 from .outcome import aborted, error_of, failure, failure_of
+from .shelter import await_foreign
 
 if TYPE_CHECKING:
     from .state import CallState
@@ -49,7 +50,7 @@ async def _listen(state: CallState) -> PreToolDecision:
     listeners = state.registry.events.listeners(PRE_EXECUTE, call.agent)
     if not listeners:
         return _ALLOW
-    decision, author = await run_waterfall(PRE_EXECUTE, listeners, (call,), _allow, _EXPECTED)
+    decision, author = await await_foreign(run_waterfall(PRE_EXECUTE, listeners, (call,), _allow, _EXPECTED))
     if author is not None:
         state.decided_by = author.name
         _check(decision, author.name)
@@ -93,19 +94,21 @@ async def _ask(state: CallState, ask: Ask) -> Allow | Deny | Cancel:
         display_reason=ask.display_reason,
         signal=call.signal,
     )
-    outcome = await service.request(request)
-    if isinstance(outcome, str):
-        state.approval_outcome = outcome
+    outcome: object = await await_foreign(service.request(request))
     match outcome:
         case "allowed-once":
+            state.approval_outcome = outcome
             return _ALLOW
         case "rejected":
+            state.approval_outcome = outcome
             return _unapproved(f'the user rejected tool "{call.name}"', "APPROVAL_REJECTED")
         case "cancelled":
+            state.approval_outcome = outcome
             if call.signal.aborted:
                 return Cancel()
             return _unapproved(f'approval for tool "{call.name}" was cancelled', "APPROVAL_CANCELLED")
         case "unavailable":
+            state.approval_outcome = outcome
             return _unapproved(
                 f'tool "{call.name}" requires approval, but no approval channel is available', "APPROVAL_UNAVAILABLE"
             )

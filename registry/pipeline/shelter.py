@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..signals import SignalSource
 
-__all__ = ["HOST_CANCELLED", "await_body", "await_sheltered"]
+__all__ = ["HOST_CANCELLED", "await_foreign", "await_sheltered", "await_shielded"]
 
 T = TypeVar("T")
 
@@ -29,21 +29,34 @@ HOST_CANCELLED: Final = "the host cancelled the task that made this call"
 """The reason of the signal that a body gets when the host's own task is cancelled."""
 
 
-async def await_body(body: Awaitable[T]) -> T:
-    """Awaits a body in a task that no host cancels, or that is sheltered already.
+async def await_foreign(foreign: Awaitable[T]) -> T:
+    """Awaits a body or a policy, and turns a cancellation of its own making into an error.
 
     Raises:
-        AbortError: the body let a cancellation of its own making out, for example of a task that it had cancelled.
-        Exception: whatever the body raised.
+        AbortError: it let out a cancellation that nobody around it asked for, for example of a task that it had
+            cancelled itself.
+        Exception: whatever it raised.
     """
     try:
-        return await body
+        return await foreign
     except Exception:
         raise
     except anyio.get_cancelled_exc_class() as cancelled:
         if not _of_its_own_making():
             raise
-        raise AbortError("tool call aborted: the tool awaited something that had been cancelled") from cancelled
+        raise AbortError("tool call aborted: it awaited something that had been cancelled") from cancelled
+
+
+async def await_shielded(body: Awaitable[T]) -> T:
+    """Awaits a body that is sheltered already, but not from cancel scopes that wrappers open around it.
+
+    Raises:
+        AbortError: the body let a cancellation of its own making out.
+        Exception: whatever the body raised.
+    """
+    with anyio.CancelScope(shield=True):
+        return await await_foreign(body)
+    raise AssertionError("nobody cancels this scope")  # it could be left without a value only then
 
 
 async def await_sheltered(body: Awaitable[T], host: SignalSource) -> T:
@@ -79,7 +92,7 @@ async def await_sheltered(body: Awaitable[T], host: SignalSource) -> T:
     async with anyio.create_task_group() as watchers:
         with anyio.CancelScope(shield=True):
             try:
-                value = await await_body(_Watched(body, start_watch))
+                value = await await_foreign(_Watched(body, start_watch))
             except Exception as error:  # noqa: BLE001 - carried out of the group, which would wrap it
                 raised = error
         settled = True
@@ -130,10 +143,10 @@ def _throw(steps: Any, thrown: BaseException) -> Callable[[], Any]:
 
 
 def _of_its_own_making() -> bool:
-    """Tells whether a cancellation that came out of a body was nobody's doing but the body's.
+    """Tells whether a cancellation that came out of foreign code was nobody's doing but its own.
 
     Only asyncio can have such a thing, because anything awaited there may be cancelled on its own; its tasks count
-    who has cancelled them. On trio a cancellation always comes from a scope around the body. asyncio is looked up,
+    who has cancelled them. On trio a cancellation always comes from a scope around the code. asyncio is looked up,
     not imported: where it is not loaded nothing can run on it.
     """
     asyncio = sys.modules.get("asyncio")

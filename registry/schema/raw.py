@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jsonschema_rs
 
 from ..errors import JsonSchemaError
-from ..lossless import LosslessError, from_json_text, snapshot, to_json_text
+from ..lossless import LosslessError, from_json_text, snapshot, thaw, to_json_text
 from .raw_violations import describe
 
 if TYPE_CHECKING:
@@ -113,9 +113,14 @@ def _remembered(text: str) -> RawSchema:
 
 
 def _compiled(schema: Any, assert_formats: bool, root: str) -> jsonschema_rs.Draft202012Validator:
+    compiled: Any = thaw(schema)
+    for node, _path in _nodes(compiled, root):
+        # The validator names the members that a closed object refuses only when it has `properties`, if empty ones.
+        if node.get("additionalProperties") is False:
+            node.setdefault("properties", {})
     try:
         return jsonschema_rs.Draft202012Validator(
-            schema, validate_formats=assert_formats, offline=True, mask="the value"
+            compiled, validate_formats=assert_formats, offline=True, mask="the value"
         )
     except jsonschema_rs.ValidationError as error:
         raise JsonSchemaError(_schema_violations(error, root)) from None
@@ -135,14 +140,20 @@ def _schema_violations(error: jsonschema_rs.ValidationError, root: str) -> list[
 
 def _outdated(schema: Any, root: str) -> Iterator[str]:
     """Yields a message for each keyword that 2020-12 would ignore though an older draft enforced it."""
+    for node, path in _nodes(schema, root):
+        for key, modern in _OLD.items():
+            if key in node:
+                yield f"{path}.{key} is of an older draft and would not be enforced; use {modern}"
+
+
+def _nodes(schema: Any, root: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yields the objects that stand where a schema may stand, each with its path, outer ones first."""
     waiting = [(schema, root)]
     while waiting:
         node, path = waiting.pop()
         if not isinstance(node, dict):
             continue
-        for key, modern in _OLD.items():
-            if key in node:
-                yield f"{path}.{key} is of an older draft and would not be enforced; use {modern}"
+        yield node, path
         inner: list[tuple[Any, str]] = []
         for key in _MAPS:
             if isinstance(members := node.get(key), dict):

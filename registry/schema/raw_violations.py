@@ -46,9 +46,6 @@ def describe(error: jsonschema_rs.ValidationError, root: str) -> Iterator[str]:
     elif name in ("AdditionalProperties", "UnevaluatedProperties"):
         for unexpected in kind.unexpected:
             yield f'"{member_path(path, unexpected)}" is not a declared property ({kind.name}: false)'
-    elif name == "UnevaluatedItems":
-        for index in kind.unexpected:
-            yield f'"{item_path(path, index)}" is not a declared item (unevaluatedItems: false)'
     else:
         yield f'"{shown_path(path)}" {_problem(error, root, path)}'
 
@@ -72,6 +69,8 @@ def _problem(error: jsonschema_rs.ValidationError, root: str, path: str) -> str:
             return f"must be a valid {kind.format}"
         case "MultipleOf":
             return f"must be a multiple of {kind.multiple_of}"
+        case "UnevaluatedItems":
+            return f"must not have items beyond the declared ones (unevaluatedItems: false), and has {len(kind.unexpected)}"
         case "UniqueItems":
             return "must not have equal items"
         case "Contains":

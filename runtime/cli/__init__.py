@@ -12,6 +12,8 @@ def main() -> None:
     import typer
 
     from .audit import audit
+    from .run import run
+    from .sdk import sdk
 
     # Whatever a program wrote is escaped before it is printed; this is for plain letters that a narrow terminal lacks.
     for stream in (sys.stdout, sys.stderr):
@@ -28,6 +30,8 @@ def main() -> None:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_top)
+    app.command("run")(run)
+    app.command("sdk")(sdk)
     app.add_typer(audit, name="audit")
     app(prog_name="ptc")
 

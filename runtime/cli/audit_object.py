@@ -20,7 +20,8 @@
      "unpaired": [{"seq", "callId", "problem"}]}
 
 An outcome is `ok`, `failed`, `denied`, `cancelled` or `outcome unknown`. Times are ISO 8601 in UTC with microseconds,
-durations milliseconds with a fraction. `error` is `{"name", "code", "reason"}`, `decision` is `{"outcome", "by"}`.
+durations milliseconds with a fraction. `error` is `{"name", "code", "reason"}`, `decision` is `{"outcome", "by",
+"approval"}`.
 What is not known is null.
 """
 
@@ -144,4 +145,6 @@ def _identity(call: Call) -> dict[str, str | None] | None:
 
 def _decision(call: Call) -> dict[str, str | None] | None:
     decision = call.decision
-    return None if decision is None else {"outcome": decision.outcome, "by": decision.by}
+    if decision is None:
+        return None
+    return {"outcome": decision.outcome, "by": decision.by, "approval": decision.approval}

@@ -145,7 +145,8 @@ def _print_failure(console: Console, indent: int, call: Call, *, full: bool) -> 
         _field(console, indent, "error", f"{call.error.code} ({call.error.name}){reason}", _limit(full))
     if call.decision is not None:
         by = f" by {call.decision.by}" if call.decision.by else ""
-        _field(console, indent, "decision", f"{call.decision.outcome}{by}", _limit(full))
+        approval = f", approval {call.decision.approval}" if call.decision.approval else ""
+        _field(console, indent, "decision", f"{call.decision.outcome}{by}{approval}", _limit(full))
 
 
 def _content_text(content: Sequence[Mapping[str, Any]]) -> str:

@@ -55,10 +55,12 @@ class Decision(_Payload):
     Attributes:
         outcome: the last word: `allow`, `deny`, `cancel`, or `block` when the result was withheld after the body ran.
         by: the listener, guard or approval that had it, for example `guard no_deletes`.
+        approval: what the approval service answered, if it was asked.
     """
 
     outcome: str
     by: str | None = None
+    approval: str | None = None
 
 
 class ToolCalled(_Payload):

@@ -12,11 +12,9 @@ import math
 import pathlib
 import types
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-
 from ptc.registry.lossless import (
     MAX_DEPTH,
     MAX_INT_DIGITS,
@@ -33,6 +31,9 @@ from ptc.registry.lossless import (
     to_json_text,
 )
 from ptc.registry.values import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 class Colour(enum.StrEnum):

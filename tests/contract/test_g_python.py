@@ -7,7 +7,6 @@ import random
 import re
 
 import pytest
-
 from ptc.registry.definition import ToolSchema
 from ptc.sdk_gen import json_schema_to_py, render_python
 
@@ -38,7 +37,9 @@ def classes(text):
     """Each TypedDict of a block: its name, and its fields with their annotations."""
     return {
         node.name: {
-            item.target.id: ast.unparse(item.annotation) for item in node.body if isinstance(item, ast.AnnAssign)
+            ast.unparse(item.target): ast.unparse(item.annotation)
+            for item in node.body
+            if isinstance(item, ast.AnnAssign)
         }
         for node in ast.parse(text).body
         if isinstance(node, ast.ClassDef) and node.name not in ("ToolCallError", "Tools")
@@ -182,7 +183,6 @@ CIRCULAR["properties"]["self"] = CIRCULAR
         {"$ref": 1},
         CIRCULAR,
         "string",
-        None,
         7,
     ],
     ids=lambda schema: repr(schema)[:40],
@@ -192,6 +192,12 @@ def test_malformed_schemas_degrade_the_whole_type(schema):
     text = block(tool("x", schema, good), tool("y", good, schema))
     assert "def x(self, args: Any) -> XOutput: ..." in text
     assert "def y(self, args: YArgs) -> Any: ..." in text
+
+
+@pytest.mark.contract("G2")
+def test_a_tool_without_an_output_schema_gives_anything():
+    text = block(ToolSchema(name="t", description="", parameters={"type": "string"}))
+    assert "def t(self, args: str) -> Any: ..." in text
 
 
 @pytest.mark.contract("G2")
@@ -494,10 +500,10 @@ def test_nested_before_parent_and_args_before_output():
 
 @pytest.mark.contract("G20")
 def test_the_parents_name_is_allocated_before_its_childrens():
-    # "a" with the field "args" and the tool "a_args_args" both want AArgsArgs; inside "a" the parent comes first.
-    text = block(tool("a", closed(x=closed(), X=closed())), tool("aArgs", closed()))
-    assert classes(text)["AArgs"] == {"x": "NotRequired[AArgsX]", "X": "NotRequired[AArgsX2]"}
-    assert "AArgsArgs" in classes(text)
+    # Both names are cut to the same 120 characters, so whoever comes first has the bare one.
+    text = block(tool("t" * 130, closed(["x"], x=closed())))
+    base = "T" + "t" * 119
+    assert classes(text) == {f"{base}2": {}, base: {"x": f"{base}2"}}
 
 
 @pytest.mark.contract("G21")
@@ -586,6 +592,11 @@ def test_text_that_words_need_is_left_alone():
 )
 def test_imports_are_exactly_what_is_used(parameters, imports):
     assert block(tool(parameters=parameters)).splitlines()[0] == f"from typing import {imports}"
+
+
+@pytest.mark.contract("G23")
+def test_a_name_in_a_comment_is_not_used():
+    assert block(tool("a-b", {}, {})).splitlines()[0] == "from typing import Protocol"
 
 
 @pytest.mark.contract("G23")

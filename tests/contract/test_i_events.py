@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-
 from ptc.registry.lossless import LosslessError
 from ptc.runtime.log import LogUnavailableError, Session, SqliteEventStore, StoredEvent, UnknownEventError
 from ptc.runtime.log.events import DispatchSettled, DispatchStarted, ToolCalled, ToolResulted, read_event
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CALL = {"turn": 1, "step": 1, "callId": "c1", "name": "run_code", "arguments": '{"code": "1", "description": "d"}'}
 RESULT = {"turn": 1, "step": 1, "message": {"callId": "c1", "isError": False, "content": []}}
@@ -46,8 +48,9 @@ async def test_data_is_detached_and_frozen_at_append(tmp_path: Path) -> None:
         data = {"arguments": {"ids": [1, 2]}, "rest": (1, 2)}
         await session.append("x/y", data)
         data["arguments"]["ids"].append(3)
+        arguments: Any = seen[0].data["arguments"]
         with pytest.raises(TypeError, match="frozen"):
-            seen[0].data["arguments"]["ids"].append(4)
+            arguments["ids"].append(4)
         (event,) = await store.events(session.id)
     assert event.data == seen[0].data == {"arguments": {"ids": [1, 2]}, "rest": [1, 2]}
 
@@ -83,9 +86,10 @@ async def test_a_rejected_append_changes_nothing_and_is_not_observed(tmp_path: P
 @pytest.mark.anyio
 @pytest.mark.contract("I1")
 async def test_a_refusal_names_the_path_of_what_is_wrong(tmp_path: Path) -> None:
+    unfit: Any = {"rows": [1, {"when": object()}]}
     async with SqliteEventStore(tmp_path / "log.db") as store:
         with pytest.raises(LosslessError, match=r"data\.rows\[1\]\.when"):
-            await Session(store, agent="a").append("x/y", {"rows": [1, {"when": object()}]})
+            await Session(store, agent="a").append("x/y", unfit)
         assert await store.sessions() == []
 
 
@@ -160,7 +164,7 @@ def test_a_payload_that_is_not_what_its_type_says_is_refused(kind: str, data: di
 @pytest.mark.contract("I15")
 def test_unknown_keys_are_tolerated_and_unknown_types_are_not() -> None:
     assert read_event(stored("tool/call", {**CALL, "later": {"x": 1}})) == read_event(stored("tool/call", CALL))
-    with pytest.raises(UnknownEventError, match="'tool/later'.*newer version"):
+    with pytest.raises(UnknownEventError, match=r"'tool/later'.*newer version"):
         read_event(stored("tool/later", {}))
     assert read_event(stored("tool/later", {"ignorable": True})) is None
     for almost in ("true", 1, None):

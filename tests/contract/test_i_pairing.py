@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from ptc.runtime.log import SessionInfo, StoredEvent
 from ptc.runtime.log.reading import Run, SessionReading, read_session
 

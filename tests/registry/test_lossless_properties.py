@@ -8,7 +8,6 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ptc.registry.json_lines import to_indented_json
 from ptc.registry.lossless import (
     LosslessError,

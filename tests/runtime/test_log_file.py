@@ -9,13 +9,15 @@ import re
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import pytest
-
 from ptc.runtime.log import LogUnavailableError, Session, SqliteEventStore, SqliteLogReader
 from ptc.runtime.log.database import APPLICATION_ID, SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 async def write(path: Path, events: int = 2, agent: str = "support") -> str:

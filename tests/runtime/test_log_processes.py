@@ -8,13 +8,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 import anyio
 import pytest
-
 from ptc.runtime.log import LogUnavailableError, Session, SqliteEventStore, SqliteLogReader
 from ptc.runtime.log.reading import read_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WRITER = """
 import os, signal, sys, anyio
@@ -61,7 +63,7 @@ class Writer:
         command = [sys.executable, "-c", WRITER, str(path), name, str(count), then]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -80,6 +82,12 @@ class Writer:
     def end(self) -> int:
         self.process.communicate()
         return self.process.returncode
+
+
+def read_all(path: Path) -> None:
+    with SqliteLogReader(path) as reader:
+        for info in reader.sessions():
+            reader.events(info.id)
 
 
 def assert_chained(path: Path) -> None:
@@ -258,9 +266,8 @@ def test_a_record_that_is_not_what_was_written_is_reported(tmp_path: Path, chang
         connection.execute("DROP TRIGGER sessions_no_update")
         connection.execute(change)
     connection.close()
-    with SqliteLogReader(path) as reader, pytest.raises(LogUnavailableError, match=says) as caught:
-        for info in reader.sessions():
-            reader.events(info.id)
+    with pytest.raises(LogUnavailableError, match=says) as caught:
+        read_all(path)
     assert caught.value.reason == "damaged"
     assert str(path) in caught.value.message
 
@@ -278,7 +285,6 @@ def test_a_file_with_broken_pages_is_reported(tmp_path: Path) -> None:
     raw = bytearray(path.read_bytes())
     raw[8192:] = b"\xff" * (len(raw) - 8192)
     path.write_bytes(raw)
-    with pytest.raises(LogUnavailableError, match="damaged") as caught, SqliteLogReader(path) as reader:
-        for info in reader.sessions():
-            reader.events(info.id)
+    with pytest.raises(LogUnavailableError, match="damaged") as caught:
+        read_all(path)
     assert caught.value.reason == "damaged"

@@ -1,0 +1,188 @@
+"""`ptc run`: one program, with tools from a file, in a sandbox, on record."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+
+import typer
+
+from .options import Settings, Tools, read_settings, say, usage_error
+
+if TYPE_CHECKING:
+    from ...registry import ToolDefinition, ToolExecutionResult
+    from ...sandbox.wasm import WasmSandbox
+
+__all__ = ["run"]
+
+_INTERRUPTED: Final = 130
+
+
+def run(
+    program: Annotated[str, typer.Argument(help="The program: a file of Python source, or - for standard input.")],
+    tools: Tools,
+    settings: Settings = None,
+    sandbox: Annotated[
+        str, typer.Option("--sandbox", help="Where the program runs: wasm.", metavar="BACKEND")
+    ] = "wasm",
+    log: Annotated[
+        Path, typer.Option("--log", envvar="PTC_LOG", help="The log file that the run is recorded in.", metavar="FILE")
+    ] = Path("ptc.db"),
+    agent: Annotated[str, typer.Option("--agent", help="The agent's name in the record.", metavar="NAME")] = "cli",
+    description: Annotated[
+        str | None, typer.Option("--description", help="What the program does, for the record.", metavar="TEXT")
+    ] = None,
+    compute_ms: Annotated[float, typer.Option(help="Milliseconds that the program may have control.")] = 60_000,
+    wall_ms: Annotated[float, typer.Option(help="Milliseconds that the run may take.")] = 600_000,
+    memory_mib: Annotated[int, typer.Option(help="Memory that the program may have, in MiB.")] = 512,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for other programs.")] = False,
+) -> None:
+    """Run a program with the tools of a file.
+
+    The program is the body of an async function: `await tools.name(...)` calls a tool, and what it prints or returns
+    goes to standard output. Exit codes: 0 the program completed, 1 it failed (why is on standard error), 2 wrong
+    usage.
+    """
+    source, title = _read(program)
+    from ..tools_file import ToolsFileError, load_tools
+
+    try:
+        definitions = [one for each in tools for one in load_tools(each, read_settings(settings))]
+        if sandbox != "wasm":
+            raise usage_error(f"there is no sandbox {sandbox!r}; --sandbox takes: wasm")
+        backend = _backend(compute_ms, wall_ms, memory_mib)
+    except (ToolsFileError, ValueError) as error:
+        raise usage_error(str(error)) from None
+    outcome = _Outcome(log)
+    try:
+        import anyio
+
+        anyio.run(_run, outcome, definitions, backend, agent, source, description or f"Run {title}")
+    except KeyboardInterrupt:
+        say("interrupted; the run was stopped")
+        raise typer.Exit(_INTERRUPTED) from None
+    _show(outcome, as_json=json)
+
+
+class _Outcome:
+    """What is known of a run when it has ended."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.session: str | None = None
+        self.result: ToolExecutionResult | None = None
+        self.duration_ms = 0.0
+
+
+def _read(program: str) -> tuple[str, str]:
+    """Returns the program's source, and what to call it."""
+    try:
+        if program == "-":
+            return sys.stdin.buffer.read().decode("utf-8"), "a program from standard input"
+        path = Path(program)
+        return path.read_bytes().decode("utf-8"), path.name
+    except OSError as error:
+        raise usage_error(f"the program {program} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise usage_error(f"the program {program} is not UTF-8 text (byte {error.start})") from None
+
+
+def _backend(compute_ms: float, wall_ms: float, memory_mib: int) -> WasmSandbox:
+    from ...sandbox.wasm import WasmSandbox
+
+    return WasmSandbox(
+        compute_ms=compute_ms, max_wall_ms=wall_ms, max_memory_bytes=memory_mib << 20, ready=0, progress=_progress
+    )
+
+
+async def _run(
+    outcome: _Outcome,
+    definitions: list[ToolDefinition],
+    backend: WasmSandbox,
+    agent_name: str,
+    source: str,
+    description: str,
+) -> None:
+    import time
+
+    from ..executor import PtcExecutor
+    from ..host import Host
+
+    with _explained():
+        async with Host(log=outcome.log) as host:
+            for definition in definitions:
+                host.tools.register(definition)
+            agent = host.agent(agent_name, executor=PtcExecutor(sandbox=backend))
+            started = time.perf_counter()
+            outcome.result = await agent.run_code(source, description=description)
+            outcome.duration_ms = (time.perf_counter() - started) * 1000
+            outcome.session = agent.session.id if agent.session is not None else None
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turns what may go wrong around a run into one message and an exit code."""
+    from ...registry import HarnessError, ToolRegistrationError
+    from ...sandbox.seam import SandboxError
+    from ..log import LogUnavailableError
+
+    try:
+        yield
+    except (LogUnavailableError, ToolRegistrationError) as error:
+        raise usage_error(error.message) from None
+    except HarnessError as error:
+        say(error.message)
+        raise typer.Exit(1) from None
+    except SandboxError as error:
+        say(str(error))
+        raise typer.Exit(1) from None
+
+
+def _progress(line: str) -> None:
+    say(f"{line} ...")
+
+
+def _show(outcome: _Outcome, *, as_json: bool) -> NoReturn:
+    result = outcome.result
+    assert result is not None
+    text = "\n".join(block["text"] for block in result.content if block["type"] == "text")
+    if as_json:
+        from ...registry import to_json_text
+
+        sys.stdout.write(to_json_text(_json(outcome)) + "\n")
+    elif result.is_error:
+        from .terminal import visible
+
+        say(f"recorded in {outcome.log} as {outcome.session}")
+        for line in text.split("\n"):
+            sys.stderr.write(visible(line).plain + "\n")
+    else:
+        say(f"recorded in {outcome.log} as {outcome.session}")
+        sys.stderr.flush()
+        from .terminal import visible
+
+        for line in text.split("\n"):
+            sys.stdout.write(visible(line).plain + "\n")
+    sys.stdout.flush()
+    raise typer.Exit(1 if result.is_error else 0)
+
+
+def _json(outcome: _Outcome) -> dict[str, Any]:
+    result = outcome.result
+    assert result is not None
+    told: dict[str, Any] = {
+        "ok": not result.is_error,
+        "log": str(outcome.log),
+        "session": outcome.session,
+        "durationMs": round(outcome.duration_ms, 3),
+    }
+    if result.is_error:
+        told["error"] = {"message": result.error.message}
+        if result.error.info is not None:
+            told["error"] |= {"name": result.error.info.name, "code": result.error.info.code}
+    else:
+        told |= dict(result.value) if isinstance(result.value, dict) else {}
+    return told

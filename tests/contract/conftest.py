@@ -1,0 +1,140 @@
+"""What the contract tests of registry, pipeline and scheduler share: a rig with one registry and a record of what happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from ptc.registry import (
+    MISSING,
+    ApprovalService,
+    ContextMessage,
+    Pipeline,
+    ScopeKey,
+    ToolDefinition,
+    ToolExecutionInput,
+    ToolExecutionResult,
+    ToolOutput,
+    ToolRegistry,
+    text_block,
+)
+
+Body = Callable[[Any, Any], Awaitable[Any]]
+
+
+def render_json(_arguments: Any, value: Any) -> list[Any]:
+    return [text_block(json.dumps(value))]
+
+
+class MemoryLog:
+    """A session log that keeps its events, and that can be told to fail."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, Any, int | None]] = []
+        self.fail_on: Callable[[str, Any], bool] = lambda _type, _data: False
+
+    async def append(self, type: str, data: Any, *, cites: int | None = None) -> int:
+        if self.fail_on(type, data):
+            raise OSError("disk full")
+        self.events.append((type, data, cites))
+        return len(self.events) - 1
+
+    def short(self) -> list[str]:
+        """Returns the events as `call:<id>` and `result:<id>`, in order."""
+        return [
+            f"call:{data['callId']}" if kind == "tool/call" else f"result:{data['message']['callId']}"
+            for kind, data, _cites in self.events
+        ]
+
+
+class Rig:
+    """One registry and pipeline, a tool maker, and a record of what happened in which order."""
+
+    def __init__(self, approval: ApprovalService | None = None) -> None:
+        self.registry = ToolRegistry()
+        self.tools = self.registry.context()
+        self.pipeline = Pipeline(self.registry, approval=approval)
+        self.seen: list[Any] = []
+        self.observed: list[tuple[Any, ToolExecutionResult]] = []
+        self.tools.on("tools/result", lambda call, result: self.observed.append((call, result)))
+
+    def define(self, name: str = "echo", body: Body | None = None, **options: Any) -> ToolDefinition:
+        """Makes a definition whose body notes `body` and answers `{"ok": True}`, unless it is given one."""
+
+        async def default(_arguments: Any, _run: Any) -> Any:
+            self.seen.append("body")
+            return {"ok": True}
+
+        output = ToolOutput(
+            schema=options.pop("schema", {}),
+            render=options.pop("render", render_json),
+            presentation_meta=options.pop("presentation_meta", None),
+        )
+        return ToolDefinition(
+            name=name,
+            description=options.pop("description", f"the tool {name}"),
+            parameters=options.pop("parameters", {"type": "object", "properties": {}}),
+            output=output,
+            execute=body or default,
+            **options,
+        )
+
+    def add(self, name: str = "echo", body: Body | None = None, *, scope: ScopeKey | None = None, **options: Any) -> Any:
+        """Registers a tool made by `define`, and returns its disposer."""
+        when = options.pop("when", None)
+        return self.registry.context(scope).register(self.define(name, body, **options), when=when)
+
+    def input(self, name: str = "echo", arguments: Any = MISSING, **fields: Any) -> ToolExecutionInput:
+        given = {} if arguments is MISSING else arguments
+        return ToolExecutionInput(call_id=fields.pop("call_id", "c1"), name=name, arguments=given, **fields)
+
+    async def run(
+        self, name: str = "echo", arguments: Any = MISSING, *, transport: ToolDefinition | None = None, **fields: Any
+    ) -> ToolExecutionResult:
+        return await self.pipeline.execute(self.input(name, arguments, **fields), transport=transport)
+
+    def names(self, scope: ScopeKey | None = None, tool_set: Any = None) -> list[str]:
+        return [definition.name for definition in self.registry.definitions(scope, tool_set)]
+
+    def note(self, what: Any) -> None:
+        self.seen.append(what)
+
+
+class Kit:
+    """What test modules need by name; they cannot import from here."""
+
+    Rig = Rig
+    MemoryLog = MemoryLog
+
+    @staticmethod
+    def text(result: ToolExecutionResult) -> str:
+        """Returns the text of a result's content."""
+        return "".join(block["text"] if block["type"] == "text" else "?" for block in result.content)
+
+    @staticmethod
+    def identity(result: ToolExecutionResult) -> tuple[str, str] | None:
+        """Returns name and code of a failure, or `None` when it has no identity."""
+        assert result.is_error
+        info = result.error.info
+        return None if info is None else (info.name, info.code)
+
+    @staticmethod
+    def context(text: str, who: str = "test") -> ContextMessage:
+        return ContextMessage(content=[text_block(text)], source={"kind": who})
+
+    @staticmethod
+    def texts(result: Any) -> list[str]:
+        """Returns the texts of the contexts of a result, in order."""
+        return [message.content[0]["text"] for message in result.additional_contexts]
+
+
+@pytest.fixture
+def kit() -> type[Kit]:
+    return Kit
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
