@@ -18,7 +18,6 @@ from ..registry import (
 )
 from ..registry import NativeExecutor as BoundNativeExecutor
 from ..sandbox.seam import Sandbox
-from ..sdk_gen import render_python
 from .run_code import RUN_CODE, make_run_code
 
 __all__ = ["BindableExecutor", "NativeExecutor", "PtcExecutor"]
@@ -116,6 +115,9 @@ class _BoundPtcExecutor:
 
     def sections(self, tools: ToolView) -> Sequence[str]:
         """Returns the SDK text, the one section of the prompt that this executor owns."""
+        # Here, because only a prompt needs the templates: `ptc run` starts without them.
+        from ..sdk_gen import render_python
+
         return [render_python(tools.schemas(with_output=True), transport=RUN_CODE).text]
 
     async def execute(self, batch: ToolBatchInput) -> ToolBatchResult:

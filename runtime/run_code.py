@@ -5,6 +5,7 @@ The definition belongs to the executor and not to the registry, which only reser
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -182,13 +183,18 @@ class _Program:
         return Namespace(NAMESPACE, members, _ERROR_CLASS)
 
     def _binding(self, schema: ToolSchema) -> Any:
-        async def call(made: BindingCall) -> JsonText:
-            return await self._dispatch(schema, made)
+        def call(made: BindingCall) -> Awaitable[JsonText]:
+            # Submitted when it is called, so that the lane has the calls in the program's order.
+            return _answer(*self._submit(schema, made))
 
         return call
 
-    async def _dispatch(self, schema: ToolSchema, made: BindingCall) -> JsonText:
-        """Takes one call of the program through the lane (contract E13 to E16, E27, E28)."""
+    def _submit(self, schema: ToolSchema, made: BindingCall) -> tuple[SubCall, Lane]:
+        """Puts one call of the program into the lane (contract E13 to E16).
+
+        Raises:
+            BindingError: the run is over, or the arguments are not JSON; the call takes no number (ruling 14).
+        """
         lane, name = self._lane, schema.name
         if lane is None or lane.over is not None:
             raise BindingError(run_over(lane.over if lane and lane.over else _SETTLED, f"{name} not dispatched"))
@@ -204,11 +210,12 @@ class _Program:
             sub_call_input(self._outer, call.call_id, name, dispatched, self._controller.signal, schema)
         )
         lane.submit(call)
-        await call.answered.wait()
-        return _answer(call, lane)
+        return call, lane
 
 
-def _answer(call: SubCall, lane: Lane) -> JsonText:
+async def _answer(call: SubCall, lane: Lane) -> JsonText:
+    """Waits for what the program is told of its call (contract E27, E28)."""
+    await call.answered.wait()
     if call.refusal is not None or call.outcome is None:
         raise BindingError(call.refusal or f"{call.name} gave no result")
     if lane.over is not None:

@@ -111,7 +111,8 @@ class Member:
     """One function of a namespace.
 
     Attributes:
-        function: `async (call) -> JSON`, as a value or as `JsonText`. It is cancelled when the run ends before it does; work that must be
+        function: `async (call) -> JSON`, as a value or as `JsonText`. Calls are made in the program's order; what they
+            return is awaited side by side. It is cancelled when the run ends before it does; work that must be
             finished is its own to shield (contract F25). A `BindingError` fails the call with that message, any other
             exception with its own message.
         parameters: the names of its parameters in order, so that a program may pass them by position.

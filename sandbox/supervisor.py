@@ -6,10 +6,11 @@ does through a `Port`, from whatever thread it likes.
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from .seam import (
     BindingCall,
     FailureKind,
     JsonText,
+    JsonValue,
     Member,
     RunFailure,
     RunStatistics,
@@ -147,6 +149,7 @@ class Supervisor:
         self._outstanding = 0
         self._queued_bytes = 0
         self._refused = 0
+        self._unstarted: dict[int, Awaitable[JsonValue | JsonText]] = {}
         self._calls = 0
         self._ended: Completion | Exit | None = None
         self._fault: Exception | None = None
@@ -211,6 +214,7 @@ class Supervisor:
                     tasks.cancel_scope.cancel()
         finally:
             unsubscribe()
+            self._close_unstarted()
             self.ended.set()
         if self._fault is not None:
             raise self._fault
@@ -281,11 +285,26 @@ class Supervisor:
         self._outstanding += 1
         self._queued_bytes += size
         self._calls += 1
-        tasks.start_soon(self._serve, call, member, size)
-
-    async def _serve(self, call: PeerCall, member: Member, size: int) -> None:
+        made = BindingCall(call.namespace, call.member, call.arguments, call.line)
         try:
-            value = await member.function(BindingCall(call.namespace, call.member, call.arguments, call.line))
+            # Called here and not in the task: tasks start in any order, calls are made in the program's.
+            answer = member.function(made)
+        except Exception as error:
+            answer = _raises(error)
+        self._unstarted[call.call_id] = answer
+        tasks.start_soon(self._serve, call, answer, size)
+
+    def _close_unstarted(self) -> None:
+        """Closes what was called and never awaited, because the run had ended before its task began."""
+        for answer in self._unstarted.values():
+            if inspect.iscoroutine(answer):
+                answer.close()
+        self._unstarted.clear()
+
+    async def _serve(self, call: PeerCall, answer: Awaitable[JsonValue | JsonText], size: int) -> None:
+        self._unstarted.pop(call.call_id, None)
+        try:
+            value = await answer
             ok, payload = True, value.text if isinstance(value, JsonText) else to_json(value, "binding resolution")
         except LossyValueError as lossy:
             ok, payload = False, to_json(f"binding resolution must be lossless JSON: {lossy}", "message")
@@ -314,6 +333,10 @@ class Supervisor:
             case _:
                 failure = RunFailure(FailureKind.PROTOCOL, "the program's side ended with a malformed completion")
                 return _failed(self._ledger, failure, statistics)
+
+
+async def _raises(error: Exception) -> JsonValue:
+    raise error
 
 
 def _failed(ledger: OutputLedger, failure: RunFailure, statistics: RunStatistics) -> SandboxResult:

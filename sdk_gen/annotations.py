@@ -164,6 +164,8 @@ class _Writer:
                 written = yield self._reference(type_, hint, depth)
         if written.height > MAX_HEIGHT:
             written = _ANY
+        if not type_.constraints:
+            return written
         return replace(written, notes=constraint_notes(type_.constraints) + written.notes)
 
     def _wrapped(

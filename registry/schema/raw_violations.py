@@ -70,7 +70,8 @@ def _problem(error: jsonschema_rs.ValidationError, root: str, path: str) -> str:
         case "MultipleOf":
             return f"must be a multiple of {kind.multiple_of}"
         case "UnevaluatedItems":
-            return f"must not have items beyond the declared ones (unevaluatedItems: false), and has {len(kind.unexpected)}"
+            surplus = len(kind.unexpected)
+            return f"must not have items beyond the declared ones (unevaluatedItems: false), and has {surplus}"
         case "UniqueItems":
             return "must not have equal items"
         case "Contains":

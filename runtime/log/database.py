@@ -218,8 +218,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, wait_ms: int) -> None:
 
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
     """Returns whether the file is a log of this version, or false when it is empty; refuses everything else."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    # In this order: another process may be making the log just now, in one commit between two of these.
+    (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application == APPLICATION_ID:
         if version > SCHEMA_VERSION:
             raise LogUnavailableError(
@@ -228,7 +230,6 @@ def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
                 reason="newer",
             )
         return True
-    (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application or version or objects:
         raise _not_a_log(path)
     return False

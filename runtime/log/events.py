@@ -53,7 +53,8 @@ class Decision(_Payload):
     """What policy said of a call.
 
     Attributes:
-        outcome: the last word: `allow`, `deny`, `cancel`, or `block` when the result was withheld after the body ran.
+        outcome: the last word: `allow`, `deny`, `cancel`, `error` when a policy failed, or `block` when the result was
+            withheld after the body ran.
         by: the listener, guard or approval that had it, for example `guard no_deletes`.
         approval: what the approval service answered, if it was asked.
     """

@@ -15,6 +15,7 @@ from ptc.registry.schema import assert_output_schema, validate_output
 from ptc.registry.values import text_block
 
 RUN: Any = object()
+NAMED: dict[str, Any] = {"name": "search", "description": "Search."}
 PARAMETERS = {"query": {"type": "string", "required": True}, "limit": {"type": "integer"}}
 RAW_PARAMETERS = {
     "type": "object",
@@ -31,22 +32,13 @@ async def echo(arguments: Any, run: Any) -> Any:
 
 
 def typed(**options: Any) -> ToolDefinition:
-    return define_tool(
-        **{
-            "name": "search",
-            "description": "Search.",
-            "parameters": PARAMETERS,
-            "output": {"type": "string"},
-            "execute": echo,
-            **options,
-        }
-    )
+    members: dict[str, Any] = {"parameters": PARAMETERS, "output": {"type": "string"}, "execute": echo, **options}
+    return define_tool(**{**NAMED, **members})
 
 
 def raw(**options: Any) -> ToolDefinition:
-    return define_raw_tool(
-        **{"name": "search", "description": "Search.", "parameters": RAW_PARAMETERS, "execute": echo, **options}
-    )
+    members: dict[str, Any] = {"parameters": RAW_PARAMETERS, "execute": echo, **options}
+    return define_raw_tool(**{**NAMED, **members})
 
 
 BOTH = pytest.mark.parametrize("define", [typed, raw])

@@ -169,7 +169,7 @@ def test_subclasses_tuples_and_enum_members_become_plain(
         (b"x", ".decode()"),
         (bytearray(b"x"), ".decode()"),
         (decimal.Decimal("1.5"), "str(...)"),
-        (datetime.datetime(2024, 1, 1), ".isoformat()"),
+        (datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), ".isoformat()"),
         (datetime.date(2024, 1, 1), ".isoformat()"),
         (datetime.time(1), ".isoformat()"),
         (datetime.timedelta(1), ".total_seconds()"),
@@ -318,7 +318,7 @@ def test_conversion_methods_are_ignored() -> None:
         def to_json(self) -> str:
             raise AssertionError
 
-        __json__ = toJSON = to_json
+        __json__ = to_json
 
     assert snapshot(Convertible(a=1)) == {"a": 1}
 

@@ -148,7 +148,7 @@ def test_absent_is_missing_when_required_and_lossy_when_optional() -> None:
 
 @pytest.mark.contract("B37", "B39", "B64")
 def test_losslessness_is_asked_for_only_when_nothing_else_is_wrong() -> None:
-    lossy = datetime.datetime(2024, 1, 1)
+    lossy = datetime.date(2024, 1, 1)
     closed = {"type": "object", "properties": {"s": {"type": "string"}}}
     assert check(closed, {"x": lossy}) == ['"value" must be a lossless JSON object']
     assert check(closed, {"s": 1, "x": lossy}) == ['"value.s" must be a string']

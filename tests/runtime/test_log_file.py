@@ -9,12 +9,13 @@ import re
 import sqlite3
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 from ptc.runtime.log import LogUnavailableError, Session, SqliteEventStore, SqliteLogReader
-from ptc.runtime.log.database import APPLICATION_ID, SCHEMA_VERSION
+from ptc.runtime.log.database import APPLICATION_ID, SCHEMA_VERSION, connect_writer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,6 +186,27 @@ def test_an_empty_file_becomes_a_log_for_a_writer_and_is_none_for_a_reader(tmp_p
         read_all(path)
     anyio.run(append_one, path)
     read_all(path)
+
+
+def test_many_open_a_new_log_at_the_same_moment(tmp_path: Path) -> None:
+    """Each of them switches to WAL, finds the file empty or not, and makes the tables if nobody else did."""
+    together = threading.Barrier(8)
+    problems: list[str] = []
+
+    def open_it(path: Path) -> None:
+        together.wait()
+        try:
+            connect_writer(path, "process", wait_ms=10_000).close()
+        except Exception as error:
+            problems.append(str(error))
+
+    for n in range(25):
+        threads = [threading.Thread(target=open_it, args=(tmp_path / f"{n}.db",)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert problems == []
 
 
 def test_a_file_locked_by_another_is_reported(tmp_path: Path) -> None:

@@ -120,6 +120,27 @@ async def test_first_appends_of_a_session_keep_their_order(tmp_path: Path) -> No
 
 
 @pytest.mark.contract("I1")
+async def test_who_waited_for_the_session_to_open_keeps_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    async with SqliteEventStore(path) as store:
+        session = Session(store, agent="a")
+        other = held(path)
+
+        async def append(*numbers: int) -> None:
+            for n in numbers:
+                await session.append("x/y", {"n": n})
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(append, 1, 3)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(append, 2)
+            await anyio.wait_all_tasks_blocked()
+            other.execute("COMMIT")
+            other.close()
+        assert [event.data["n"] for event in await store.events(session.id)] == [1, 2, 3]
+
+
+@pytest.mark.contract("I1")
 async def test_a_file_that_stays_busy_fails_the_append_and_names_the_path(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     async with SqliteEventStore(path, busy_ms=50) as store:
@@ -281,15 +302,36 @@ async def test_an_overgrown_write_ahead_log_is_emptied_before_the_next_append(tm
     path = tmp_path / "log.db"
     async with SqliteEventStore(path) as store:
         assert store._file is not None
-        checkpointer = store._file.checkpointer = Checkpointer(path, every_bytes=100_000, overgrown_bytes=150_000)
+        checkpointer = store._file.checkpointer = Checkpointer(path, every_bytes=500_000, overgrown_bytes=100_000)
         session = Session(store, agent="a")
-        largest = 0
-        for n in range(300):
+        for n in range(60):
             await session.append("x/y", {"n": n, "text": "x" * 5_000})
-            checkpointer.join()
-            largest = max(largest, wal_bytes(path))
-        assert len(await store.events(session.id)) == 300
-    assert largest < 1_000_000
+        assert not checkpointer.overgrown
+        assert wal_bytes(path) > 300_000
+        await session.append("x/y", {"text": LARGE * 3})
+        checkpointer.join()
+        assert checkpointer.overgrown
+        await session.append("x/y", {})
+        assert not checkpointer.overgrown
+        assert wal_bytes(path) < 50_000
+        assert len(await store.events(session.id)) == 62
+
+
+async def test_opening_waits_for_those_who_read_a_log_that_is_not_in_wal_mode(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    async with SqliteEventStore(path) as store:
+        await Session(store, agent="a").append("x/y", {})
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA journal_mode = DELETE")
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM events").fetchall()
+    store = SqliteEventStore(path)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.open)
+        await anyio.sleep(0.1)
+        other.close()
+    assert len(await store.sessions()) == 1
+    await store.close()
 
 
 async def test_a_checkpoint_that_fails_loses_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

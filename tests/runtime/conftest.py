@@ -1,0 +1,111 @@
+"""A host with real tools, a real sandbox and a real log, for the tests of the runtime."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import ptc
+
+
+class Rig:
+    """A host under test, its agent, and what its tools did."""
+
+    def __init__(self, host: ptc.Host, agent: ptc.Agent, log: Path) -> None:
+        self.host = host
+        self.agent = agent
+        self.log = log
+        self.bodies: list[str] = []
+        self.release = anyio.Event()
+        self.started = anyio.Event()
+
+    async def run(self, program: str, **options: Any) -> ptc.ToolExecutionResult:
+        return await self.agent.run_code(program, **options)
+
+    async def value(self, program: str) -> Any:
+        """Returns what the program returned; fails the test with its error when it did not complete."""
+        result = await self.run(program)
+        assert not result.is_error, result.error.message
+        assert isinstance(result.value, dict)
+        return result.value.get("result")
+
+    async def failure(self, program: str, **options: Any) -> str:
+        result = await self.run(program, **options)
+        assert result.is_error, result.value
+        return result.error.message
+
+    async def events(self, *types: str) -> list[tuple[str, dict[str, Any]]]:
+        """Returns the agent's recorded events as (type, data), all or of some types."""
+        assert self.agent.session is not None
+        store: Any = self.host._store
+        stored = await store.events(self.agent.session.id)
+        return [(event.type, json.loads(json.dumps(event.data))) for event in stored if not types or event.type in types]
+
+
+def define_tools(rig: Rig) -> list[ptc.ToolDefinition]:
+    @ptc.tool(concurrency_safe=True)
+    async def double(x: int) -> int:
+        """Double a number."""
+        rig.bodies.append(f"double {x}")
+        return 2 * x
+
+    @ptc.tool(concurrency_safe=True)
+    async def stuck(name: str) -> str:
+        """Wait until released."""
+        rig.bodies.append(f"stuck {name}")
+        rig.started.set()
+        await rig.release.wait()
+        return name
+
+    @ptc.tool(concurrency_safe=True)
+    async def nap(ms: float, name: str) -> str:
+        """Wait for a while."""
+        rig.bodies.append(f"begin {name}")
+        await anyio.sleep(ms / 1000)
+        rig.bodies.append(f"end {name}")
+        return name
+
+    @ptc.tool
+    async def write(name: str) -> str:
+        """Change something; nothing else may run meanwhile."""
+        rig.bodies.append(f"begin {name}")
+        await anyio.sleep(0.02)
+        rig.bodies.append(f"end {name}")
+        return name
+
+    @ptc.tool
+    async def fail(why: str) -> str:
+        """Fail."""
+        raise ValueError(why)
+
+    async def picture(_arguments: Any, _run: ptc.ToolRunContext) -> Any:
+        return {"width": 2}
+
+    draw = ptc.define_tool(
+        name="picture",
+        description="Draw.",
+        parameters={},
+        output={"type": "json"},
+        execute=picture,
+        render=lambda _a, _v: [ptc.text_block("a picture"), {"type": "image", "data": "AAAA", "mimeType": "image/png"}],
+    )
+    return [double, stuck, nap, write, fail, draw]
+
+
+@pytest.fixture
+async def rig(anyio_backend: str, tmp_path: Path) -> AsyncIterator[Rig]:
+    async with ptc.Host(log=tmp_path / "ptc.db") as host:
+        sandbox = ptc.WasmSandbox(compute_ms=20_000, max_wall_ms=60_000)
+        agent = host.agent("tester", executor=ptc.PtcExecutor(sandbox=sandbox))
+        made = Rig(host, agent, tmp_path / "ptc.db")
+        for definition in define_tools(made):
+            host.tools.register(definition)
+        yield made
+
+
+Factory = Callable[..., Any]
