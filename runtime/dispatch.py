@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
-import anyio
 
 from ..registry import (
     ContentBlock,
@@ -26,12 +24,14 @@ from ..registry import (
     ToolExecutionResult,
     ToolSchema,
     materialise,
+    to_json_text,
 )
+from ..sandbox.seam import BindingError, JsonText
 
 if TYPE_CHECKING:
     from ..registry import EventBus, SessionLog
 
-__all__ = ["DISPATCH_LOG_EVENT", "DispatchLogEntry", "SubCall", "image_message", "record_settle", "record_start", "sub_call_input"]
+__all__ = ["DISPATCH_LOG_EVENT", "DispatchLogEntry", "SubCall", "image_message", "record_settle", "record_start", "run_over", "sub_call_input"]
 
 DISPATCH_LOG_EVENT = "tools/ptc-dispatch-log"
 """The waterfall that shapes the durable copy of a sub-call's content (contract E44)."""
@@ -67,39 +67,78 @@ class DispatchLogEntry:
 
 
 class SubCall:
-    """One call of a program on its way through the lane.
+    """One call of a program on its way through the lane. It is the sandbox's `Deferred` answer as well.
 
     Attributes:
-        state: `queued`, then `running` once its start is recorded, `settled` when its body has ended, `committed`
-            when the program has its answer.
-        answered: fires when `outcome` or `refusal` is there.
+        call_id: `<parent call id>:ptc:<n>`.
+        name: the tool's name.
+        logged: the arguments as they are recorded.
+        line: the program's line, or 0.
+        pipeline_call: the call in the pipeline.
+        mode: whether its body may overlap with others, as asked when it started.
+        settled: whether its body has ended, or it needs none.
+        outcome: its result, once it has been committed.
     """
 
-    __slots__ = ("answered", "call_id", "line", "logged", "mode", "name", "outcome", "pipeline_call", "refusal", "state")
+    __slots__ = ("_answered", "_callback", "_over", "call_id", "line", "logged", "mode", "name", "outcome",
+                 "pipeline_call", "refusal", "settled")  # fmt: skip
 
-    def __init__(self, call_id: str, name: str, logged: JsonValue, line: int) -> None:
+    def __init__(
+        self, call_id: str, name: str, logged: JsonValue, line: int, pipeline_call: PipelineCall, over: Callable[[], str | None]
+    ) -> None:
         self.call_id = call_id
         self.name = name
         self.logged = logged
         self.line = line
-        self.pipeline_call: PipelineCall | None = None
+        self.pipeline_call = pipeline_call
         self.mode: Literal["parallel", "exclusive"] = "exclusive"
-        self.state: Literal["queued", "running", "settled", "committed"] = "queued"
+        self.settled = False
         self.outcome: ToolExecutionResult | None = None
         self.refusal: str | None = None
-        self.answered = anyio.Event()
+        self._over = over
+        self._answered = False
+        self._callback: Callable[[SubCall], object] | None = None
 
     def answer(self, outcome: ToolExecutionResult) -> None:
         """Gives the program its outcome."""
         self.outcome = outcome
-        self.state = "committed"
-        self.answered.set()
+        self._tell()
 
     def refuse(self, message: str) -> None:
-        """Gives the program a failure that is no outcome of the call itself; whatever came before stays."""
-        if not self.answered.is_set():
-            self.refusal = message
-            self.answered.set()
+        """Gives the program a failure that is no outcome of the call itself: it never ran."""
+        self.refusal = message
+        self._tell()
+
+    def _tell(self) -> None:
+        self._answered = True
+        if self._callback is not None:
+            self._callback(self)
+
+    def add_done_callback(self, callback: Callable[[SubCall], object], /) -> None:
+        """Has `callback(self)` called once the answer is there."""
+        self._callback = callback
+        if self._answered:
+            callback(self)
+
+    def result(self) -> JsonText:
+        """Returns what the program gets: the canonical value (contract E27).
+
+        Raises:
+            BindingError: the message that the program gets instead; nothing of the failure but that (E27, E28).
+        """
+        if self.refusal is not None or self.outcome is None:
+            raise BindingError(self.refusal or f"{self.name} gave no result")
+        over = self._over()
+        if over is not None:
+            raise BindingError(run_over(over, f"{self.name} result discarded"))
+        if self.outcome.is_error:
+            raise BindingError(self.outcome.error.message)
+        return JsonText(to_json_text(self.outcome.value))
+
+
+def run_over(reason: str, what: str) -> str:
+    """Returns what a call is told that came too late (contract E29)."""
+    return f"run_code run is over ({reason}); {what}"
 
 
 def sub_call_input(
@@ -186,8 +225,6 @@ async def _shaped(events: EventBus, outer: ToolExecution, call: SubCall, outcome
 def _decision(call: SubCall) -> JsonObject | None:
     """Names who decided, where somebody did (the record of a denied call is as complete as any other)."""
     made = call.pipeline_call
-    if made is None:
-        return None
     if made.blocked_by is not None:
         return {"outcome": "block", "by": made.blocked_by}
     if made.decision is None or (made.decision == "allow" and made.decided_by is None):

@@ -12,8 +12,8 @@ from collections import deque
 import anyio
 from anyio.abc import TaskGroup
 
-from ..registry import EventBus, Pipeline, SessionLog, ToolExecution, ToolRunContext
-from .dispatch import SubCall, image_message, record_settle, record_start
+from ..registry import EventBus, Pipeline, SessionLog, Signal, ToolExecution, ToolRunContext
+from .dispatch import DISPATCH_LOG_EVENT, SubCall, image_message, record_settle, record_start, run_over
 
 __all__ = ["Lane"]
 
@@ -27,6 +27,7 @@ class Lane:
         events: where listeners of the durable copy are.
         outer: the `run_code` call.
         run: the outer call's context, which takes messages and the wish to conclude.
+        signal: the run's own signal, which its calls are given.
         log: the session's log, or `None` when there is no agent or no session (contract E36).
         max_parallel: how many bodies may run at once.
     """
@@ -38,6 +39,7 @@ class Lane:
         events: EventBus,
         outer: ToolExecution,
         run: ToolRunContext,
+        signal: Signal,
         log: SessionLog | None,
         max_parallel: int,
     ) -> None:
@@ -46,6 +48,7 @@ class Lane:
         self._events = events
         self._outer = outer
         self._run = run
+        self._signal = signal
         self._log = log
         self._max_parallel = max_parallel
         self._queue: deque[SubCall] = deque()
@@ -85,7 +88,7 @@ class Lane:
         while True:
             # A new event before looking, so that what comes while looking is not lost.
             self._wake = anyio.Event()
-            if self._started and self._started[0].state == "settled":
+            if self._started and self._started[0].settled:
                 await self._commit(self._started.popleft())
             elif self._queue and self._may_start(self._queue[0]):
                 await self._start(self._queue.popleft())
@@ -99,16 +102,11 @@ class Lane:
     def _may_start(self, call: SubCall) -> bool:
         if self._exclusive:
             return False
-        if call.pipeline_call is None:
-            raise RuntimeError(f"sub-call {call.call_id} was queued without its pipeline call")
         # Asked anew at each attempt: what calls before it changed in the registry counts (contract E19).
         call.mode = call.pipeline_call.execution_mode()
         return self._in_flight == 0 if call.mode == "exclusive" else self._in_flight < self._max_parallel
 
     async def _start(self, call: SubCall) -> None:
-        pipeline_call = call.pipeline_call
-        if pipeline_call is None:
-            raise RuntimeError(f"sub-call {call.call_id} was queued without its pipeline call")
         if self._log is not None:
             try:
                 await record_start(self._log, self._outer, call)
@@ -118,26 +116,23 @@ class Lane:
                 return
         self._exclusive = call.mode == "exclusive"
         self._started.append(call)
-        call.state = "running"
-        await pipeline_call.prepare()
-        if pipeline_call.needs_dispatch:
+        await call.pipeline_call.prepare()
+        if call.pipeline_call.needs_dispatch:
             self._in_flight += 1
             self._tasks.start_soon(self._body, call)
         else:
-            call.state = "settled"
+            call.settled = True
 
     async def _body(self, call: SubCall) -> None:
         try:
-            if call.pipeline_call is not None:
-                await call.pipeline_call.dispatch()
+            # The run's signal fires when anything ends the run, so no call needs a shelter of its own.
+            await call.pipeline_call.dispatch(shelter=self._signal)
         finally:
             self._in_flight -= 1
-            call.state = "settled"
+            call.settled = True
             self._wake.set()
 
     async def _commit(self, call: SubCall) -> None:
-        if call.pipeline_call is None:
-            raise RuntimeError(f"sub-call {call.call_id} has nothing to commit")
         outcome = await call.pipeline_call.finish()
         image = image_message(outcome)
         if image is not None:
@@ -149,8 +144,13 @@ class Lane:
         # The program has its answer before the durable copy is shaped (contract E24).
         call.answer(outcome)
         self._exclusive = False
-        if self._log is not None:
-            self._log_work += 1
+        if self._log is None:
+            return
+        self._log_work += 1
+        if not self._events.listeners(DISPATCH_LOG_EVENT, self._outer.agent):
+            # Nobody shapes the copy, so there is nothing that could take its time: no task for it.
+            await self._settle(self._log, call)
+        else:
             self._tasks.start_soon(self._settle, self._log, call)
             while self._log_work > self._max_parallel:
                 self._wake = anyio.Event()
@@ -165,10 +165,3 @@ class Lane:
         finally:
             self._log_work -= 1
             self._wake.set()
-
-
-def run_over(reason: str, what: str) -> str:
-    """Returns what a call is told that came too late (contract E29)."""
-    return f"run_code run is over ({reason}); {what}"
-
-

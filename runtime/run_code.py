@@ -5,7 +5,6 @@ The definition belongs to the executor and not to the registry, which only reser
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,22 +23,20 @@ from ..registry import (
     from_json_text,
     materialise,
     text_block,
-    to_json_text,
 )
 from ..sandbox.seam import (
     BindingCall,
     BindingError,
     ErrorClass,
-    JsonText,
     Member,
     Namespace,
     Sandbox,
     SandboxRequest,
     SandboxResult,
 )
-from .dispatch import SubCall, sub_call_input
+from .dispatch import SubCall, run_over, sub_call_input
 from .errors import CodeRunFailedError
-from .lane import Lane, run_over
+from .lane import Lane
 from .rendering import render_outcome, render_value
 
 if TYPE_CHECKING:
@@ -141,7 +138,14 @@ class _Program:
             async with anyio.create_task_group() as tasks:
                 registry = self._pipeline.registry
                 lane = self._lane = Lane(
-                    tasks, self._pipeline, registry.events, self._outer, self._run, self._log(), self._max_parallel
+                    tasks,
+                    self._pipeline,
+                    registry.events,
+                    self._outer,
+                    self._run,
+                    self._controller.signal,
+                    self._log(),
+                    self._max_parallel,
                 )
                 driver_fault = _Faults()
                 tasks.start_soon(driver_fault.run, lane)
@@ -183,13 +187,12 @@ class _Program:
         return Namespace(NAMESPACE, members, _ERROR_CLASS)
 
     def _binding(self, schema: ToolSchema) -> Any:
-        def call(made: BindingCall) -> Awaitable[JsonText]:
-            # Submitted when it is called, so that the lane has the calls in the program's order.
-            return _answer(*self._submit(schema, made))
+        def call(made: BindingCall) -> SubCall:
+            return self._submit(schema, made)
 
         return call
 
-    def _submit(self, schema: ToolSchema, made: BindingCall) -> tuple[SubCall, Lane]:
+    def _submit(self, schema: ToolSchema, made: BindingCall) -> SubCall:
         """Puts one call of the program into the lane (contract E13 to E16).
 
         Raises:
@@ -205,24 +208,13 @@ class _Program:
         except LosslessError as lossy:
             raise BindingError(f"tool arguments must be lossless JSON: {lossy}; pass an object such as {{}}") from None
         self._submitted += 1
-        call = SubCall(f"{self._outer.call_id}:ptc:{self._submitted}", name, logged, made.line)
-        call.pipeline_call = self._pipeline.call(
-            sub_call_input(self._outer, call.call_id, name, dispatched, self._controller.signal, schema)
+        call_id = f"{self._outer.call_id}:ptc:{self._submitted}"
+        pipeline_call = self._pipeline.call(
+            sub_call_input(self._outer, call_id, name, dispatched, self._controller.signal, schema)
         )
+        call = SubCall(call_id, name, logged, made.line, pipeline_call, lambda: lane.over)
         lane.submit(call)
-        return call, lane
-
-
-async def _answer(call: SubCall, lane: Lane) -> JsonText:
-    """Waits for what the program is told of its call (contract E27, E28)."""
-    await call.answered.wait()
-    if call.refusal is not None or call.outcome is None:
-        raise BindingError(call.refusal or f"{call.name} gave no result")
-    if lane.over is not None:
-        raise BindingError(run_over(lane.over, f"{call.name} result discarded"))
-    if call.outcome.is_error:
-        raise BindingError(call.outcome.error.message)
-    return JsonText(to_json_text(call.outcome.value))
+        return call
 
 
 class _Faults:

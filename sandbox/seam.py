@@ -17,6 +17,7 @@ __all__ = [
     "BindingCall",
     "BindingError",
     "BindingFunction",
+    "Deferred",
     "ErrorClass",
     "FailureKind",
     "Guarantees",
@@ -103,7 +104,24 @@ class JsonText:
     text: str
 
 
-BindingFunction: TypeAlias = "Callable[[BindingCall], Awaitable[JsonValue | JsonText]]"
+@runtime_checkable
+class Deferred(Protocol):
+    """An answer that comes later without a task that waits for it.
+
+    A binding function may return one in place of a coroutine, when its host settles calls by itself: a task for each
+    call is then saved. `asyncio.Future` is one.
+    """
+
+    def add_done_callback(self, callback: Callable[[Self], object], /) -> object:
+        """Has `callback(self)` called on the event loop once the answer is there."""
+        ...
+
+    def result(self) -> JsonValue | JsonText:
+        """Returns the answer, or raises what failed the call."""
+        ...
+
+
+BindingFunction: TypeAlias = "Callable[[BindingCall], Awaitable[JsonValue | JsonText] | Deferred]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +130,7 @@ class Member:
 
     Attributes:
         function: `async (call) -> JSON`, as a value or as `JsonText`. Calls are made in the program's order; what they
-            return is awaited side by side. It is cancelled when the run ends before it does; work that must be
+            return is awaited side by side, or watched when it is a `Deferred`. It is cancelled when the run ends before it does; work that must be
             finished is its own to shield (contract F25). A `BindingError` fails the call with that message, any other
             exception with its own message.
         parameters: the names of its parameters in order, so that a program may pass them by position.

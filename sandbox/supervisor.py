@@ -22,6 +22,7 @@ from .ledger import OutputLedger, json_string_size
 from .peer import Completion, PeerCall, encode_reply, read_calls, to_json
 from .seam import (
     BindingCall,
+    Deferred,
     FailureKind,
     JsonText,
     JsonValue,
@@ -290,7 +291,11 @@ class Supervisor:
             # Called here and not in the task: tasks start in any order, calls are made in the program's.
             answer = member.function(made)
         except Exception as error:
-            answer = _raises(error)
+            self._finish(call, size, lambda: _raise(error))
+            return
+        if isinstance(answer, Deferred):
+            answer.add_done_callback(lambda done: self._finish(call, size, done.result))
+            return
         self._unstarted[call.call_id] = answer
         tasks.start_soon(self._serve, call, answer, size)
 
@@ -305,6 +310,16 @@ class Supervisor:
         self._unstarted.pop(call.call_id, None)
         try:
             value = await answer
+        except Exception as error:
+            raised = error  # bound anew, because the name goes away with the block
+            self._finish(call, size, lambda: _raise(raised))
+        else:
+            self._finish(call, size, lambda: value)
+
+    def _finish(self, call: PeerCall, size: int, result: Callable[[], JsonValue | JsonText]) -> None:
+        """Gives the program the answer to one call."""
+        try:
+            value = result()
             ok, payload = True, value.text if isinstance(value, JsonText) else to_json(value, "binding resolution")
         except LossyValueError as lossy:
             ok, payload = False, to_json(f"binding resolution must be lossless JSON: {lossy}", "message")
@@ -312,7 +327,8 @@ class Supervisor:
             ok, payload = False, to_json(_safe(str(error) or type(error).__name__), "message")
         self._outstanding -= 1
         self._queued_bytes -= size
-        self._vehicle.reply(encode_reply(call.call_id, ok, payload))
+        if not self._finished:
+            self._vehicle.reply(encode_reply(call.call_id, ok, payload))
 
     # The outcome
 
@@ -335,7 +351,7 @@ class Supervisor:
                 return _failed(self._ledger, failure, statistics)
 
 
-async def _raises(error: Exception) -> JsonValue:
+def _raise(error: Exception) -> JsonValue:
     raise error
 
 

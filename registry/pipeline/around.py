@@ -279,16 +279,23 @@ def _normalise(state: CallState, result: ToolExecutionResult) -> ToolExecutionRe
             concludes_turn=state.concludes,
             contexts=result.additional_contexts,
         )
+    return _frozen(result)
+
+
+def _frozen(result: ToolExecutionResult) -> ToolExecutionResult:
+    """Freezes what policies are about to see; what cannot be frozen is refused when it is published (contract C57)."""
     try:
         return freeze_result(result)
     except (LosslessError, TypeError):
-        return result  # kept as authored; post-execute may still replace it, and publishing refuses it otherwise
+        return result
 
 
 def _merge(state: CallState, result: ToolExecutionResult) -> ToolExecutionResult:
     """Adds the deferred contexts, and lets a caller that has given up turn a success into a cancellation."""
     if state.deferred:
         result = with_contexts(result, (*state.deferred, *result.additional_contexts))
+    if result.additional_contexts:
+        result = _frozen(result)
     if isinstance(result, ToolSuccess):
         if state.exec.signal.aborted:
             return aborted(body_invoked=state.body_invoked, contexts=result.additional_contexts)

@@ -12,6 +12,7 @@ import pytest
 from ptc.registry.errors import HarnessError, JsonSchemaError, ToolArgsError, ToolOutputError
 from ptc.registry.lossless import materialise
 from ptc.registry.schema import assert_supported_json_schema, validate_args, validate_json_schema_value
+from ptc.registry.schema.scalars import same_scalar
 from ptc.registry.values import MISSING
 
 if TYPE_CHECKING:
@@ -291,3 +292,12 @@ def test_deep_unions_are_evaluated() -> None:
     assert check(schema, "x") == []
     # At every second level both branches match null, and so none does above it.
     assert check(schema, None) == ['"value" must match exactly one oneOf branch (matched 2)']
+
+
+@pytest.mark.contract("B29", "B36")
+def test_scalars_are_compared_by_kind_and_value() -> None:
+    assert same_scalar(1, 1.0)
+    assert same_scalar(False, False)
+    for one, other in ((True, 1), (0, False), ("1", 1), (None, False), ("", None)):
+        assert not same_scalar(one, other)
+        assert not same_scalar(other, one)

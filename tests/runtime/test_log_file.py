@@ -10,14 +10,15 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from ptc.runtime.log import LogUnavailableError, Session, SqliteEventStore, SqliteLogReader
+from ptc.runtime.log import LogUnavailableError, Session, SqliteEventStore, SqliteLogReader, database
 from ptc.runtime.log.database import APPLICATION_ID, SCHEMA_VERSION, connect_writer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -200,13 +201,58 @@ def test_many_open_a_new_log_at_the_same_moment(tmp_path: Path) -> None:
         except Exception as error:
             problems.append(str(error))
 
-    for n in range(25):
+    for n in range(10):
         threads = [threading.Thread(target=open_it, args=(tmp_path / f"{n}.db",)) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     assert problems == []
+
+
+class Interrupted:
+    """A connection on which something happens just before one statement."""
+
+    def __init__(self, connection: sqlite3.Connection, word: str, happen: Callable[[], object]) -> None:
+        self._connection = connection
+        self._word = word
+        self._happen = happen
+
+    def execute(self, statement: str) -> sqlite3.Cursor:
+        if self._word in statement:
+            self._happen()
+        return self._connection.execute(statement)
+
+
+@pytest.mark.parametrize("word", ["sqlite_master", "user_version", "application_id"])
+def test_a_log_that_is_being_made_is_not_taken_for_a_foreign_file(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "log.db"
+    path.touch()
+    connection = sqlite3.connect(path, isolation_level=None)
+    racing: Any = Interrupted(connection, word, lambda: connect_writer(path, "process", wait_ms=1_000).close())
+    assert database._is_ours(racing, path)
+    connection.close()
+
+
+def test_the_switch_to_wal_is_tried_again_while_another_makes_it(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "log.db", isolation_level=None)
+    tries: list[int] = []
+
+    def refuse(times: int) -> None:
+        tries.append(1)
+        if len(tries) <= times:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+
+    twice: Any = Interrupted(connection, "journal_mode", lambda: refuse(2))
+    database._in_wal_mode(twice, tmp_path / "log.db", 60_000)
+    assert len(tries) == 3
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    always: Any = Interrupted(connection, "journal_mode", lambda: refuse(1_000_000))
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        database._in_wal_mode(always, tmp_path / "log.db", 20)
+    connection.close()
 
 
 def test_a_file_locked_by_another_is_reported(tmp_path: Path) -> None:

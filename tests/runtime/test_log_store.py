@@ -302,7 +302,7 @@ async def test_an_overgrown_write_ahead_log_is_emptied_before_the_next_append(tm
     path = tmp_path / "log.db"
     async with SqliteEventStore(path) as store:
         assert store._file is not None
-        checkpointer = store._file.checkpointer = Checkpointer(path, every_bytes=500_000, overgrown_bytes=100_000)
+        checkpointer = store._file.checkpointer = Checkpointer(path, every_bytes=900_000, overgrown_bytes=100_000)
         session = Session(store, agent="a")
         for n in range(60):
             await session.append("x/y", {"n": n, "text": "x" * 5_000})
