@@ -1,4 +1,4 @@
-"""Programmatic tool calling: a model's program calls your tools from inside a sandbox, every call guarded and on record.
+"""Programmatic tool calling: a model's program calls your tools from a sandbox, every call guarded and on record.
 
     import ptc
 

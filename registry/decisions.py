@@ -1,8 +1,8 @@
 """What listeners and guards answer: may this call run, and may its result stand.
 
-    before  Allow | Deny | Ask | Cancel     from `tools/pre-execute` (contract C14 to C16)
-            None | str | ToolGuardDenial    from a guard (contract A51)
-    after   Accept | Block                  from `tools/post-execute` (contract C48 to C51)
+before  Allow | Deny | Ask | Cancel     from `tools/pre-execute` (contract C14 to C16)
+        None | str | ToolGuardDenial    from a guard (contract A51)
+after   Accept | Block                  from `tools/post-execute` (contract C48 to C51)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
-    """A failure's identity: `name` and `code`, and a `reason` that is recorded but never shown to the model (C63, K19)."""
+    """A failure's identity: `name` and `code`, and a `reason` that is recorded, not shown to models (C63, K19)."""
 
     name: str
     code: str

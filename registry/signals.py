@@ -56,6 +56,21 @@ class Signal:
         if self._aborted:
             raise AbortError(reason=self._reason)
 
+    def _fire(self, reason: object) -> list[Exception]:
+        if self._aborted:
+            return []
+        self._aborted = True
+        self._reason = reason
+        observers = list(self._observers.values())
+        self._observers.clear()
+        raised: list[Exception] = []
+        for observer in observers:
+            try:
+                observer(reason)
+            except Exception as error:  # noqa: BLE001 - one faulty observer must not hide the signal from the others
+                raised.append(error)
+        return raised
+
     async def wait(self) -> object:
         """Waits until the signal fires, and returns its reason."""
         if not self._aborted:
@@ -107,20 +122,7 @@ class SignalSource:
         Returns:
             what observers raised, in order; empty when all went well.
         """
-        signal = self.signal
-        if signal._aborted:
-            return []
-        signal._aborted = True
-        signal._reason = reason
-        observers = list(signal._observers.values())
-        signal._observers.clear()
-        raised: list[Exception] = []
-        for observer in observers:
-            try:
-                observer(reason)
-            except Exception as error:
-                raised.append(error)
-        return raised
+        return self.signal._fire(reason)  # noqa: SLF001 - the writing side of the same thing
 
 
 def fuse(first: Signal | None, second: Signal | None) -> tuple[Signal, Callable[[], None]]:

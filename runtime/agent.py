@@ -49,6 +49,7 @@ class Agent(ScopeKey):
     def __init__(self, host: Host, name: str, session: Session | None) -> None:
         super().__init__(name, session=session)
         self._host = host
+        self.session: Session | None = session
         self.tools: ScopedTools = host.registry.context(self)
         self.turn = 1
         self.step = 0

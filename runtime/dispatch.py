@@ -1,7 +1,7 @@
 """One sub-call: its identity, its two records, and what the program and the outer call get of it.
 
-    id        `<parent call id>:ptc:<n>`, n counting submissions from 1 (contract E15)
-    records   `tool/ptc-dispatch-start` before anything of the call runs, `tool/ptc-dispatch` after its commit (I5, I6)
+id        `<parent call id>:ptc:<n>`, n counting submissions from 1 (contract E15)
+records   `tool/ptc-dispatch-start` before anything of the call runs, `tool/ptc-dispatch` after its commit (I5, I6)
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..registry import (
     ToolExecution,
     ToolExecutionInput,
     ToolExecutionResult,
+    ToolFailure,
     ToolSchema,
     materialise,
     to_json_text,
@@ -31,7 +32,16 @@ from ..sandbox.seam import BindingError, JsonText
 if TYPE_CHECKING:
     from ..registry import EventBus, SessionLog
 
-__all__ = ["DISPATCH_LOG_EVENT", "DispatchLogEntry", "SubCall", "image_message", "record_settle", "record_start", "run_over", "sub_call_input"]
+__all__ = [
+    "DISPATCH_LOG_EVENT",
+    "DispatchLogEntry",
+    "SubCall",
+    "image_message",
+    "record_settle",
+    "record_start",
+    "run_over",
+    "sub_call_input",
+]
 
 DISPATCH_LOG_EVENT = "tools/ptc-dispatch-log"
 """The waterfall that shapes the durable copy of a sub-call's content (contract E44)."""
@@ -84,7 +94,13 @@ class SubCall:
                  "pipeline_call", "refusal", "settled")  # fmt: skip
 
     def __init__(
-        self, call_id: str, name: str, logged: JsonValue, line: int, pipeline_call: PipelineCall, over: Callable[[], str | None]
+        self,
+        call_id: str,
+        name: str,
+        logged: JsonValue,
+        line: int,
+        pipeline_call: PipelineCall,
+        over: Callable[[], str | None],
     ) -> None:
         self.call_id = call_id
         self.name = name
@@ -131,7 +147,7 @@ class SubCall:
         over = self._over()
         if over is not None:
             raise BindingError(run_over(over, f"{self.name} result discarded"))
-        if self.outcome.is_error:
+        if isinstance(self.outcome, ToolFailure):
             raise BindingError(self.outcome.error.message)
         return JsonText(to_json_text(self.outcome.value))
 
@@ -187,11 +203,10 @@ async def record_settle(log: SessionLog, events: EventBus, outer: ToolExecution,
     data = _identity(outer, call)
     data["isError"] = outcome.is_error
     data["content"] = await _shaped(events, outer, call, outcome)
-    if outcome.is_error and outcome.error.info is not None:
+    if isinstance(outcome, ToolFailure) and outcome.error.info is not None:
         info = outcome.error.info
-        data["error"] = {"name": info.name, "code": info.code}
-        if info.reason is not None:
-            data["error"]["reason"] = info.reason  # type: ignore[index]
+        reason: JsonObject = {} if info.reason is None else {"reason": info.reason}
+        data["error"] = {"name": info.name, "code": info.code, **reason}
     if not isinstance(outcome.meta, Missing):
         data["meta"] = outcome.meta
     decision = _decision(call)
@@ -211,7 +226,7 @@ async def _shaped(events: EventBus, outer: ToolExecution, call: SubCall, outcome
     try:
         shaped = await events.waterfall(DISPATCH_LOG_EVENT, outer.agent, (entry,), original)
         return materialise(shaped, root="content")
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a listener of the copy cannot harm the call
         _LOGGER.warning(
             "a %s listener failed for %s (%s): the original content is recorded: %s",
             DISPATCH_LOG_EVENT,

@@ -46,9 +46,7 @@ class NativeExecutor:
         ValueError: for a cap that is not a positive integer.
     """
 
-    def __init__(
-        self, *, max_parallel_tool_calls: int = DEFAULT_PARALLEL, order: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, *, max_parallel_tool_calls: int = DEFAULT_PARALLEL, order: Sequence[str] | None = None) -> None:
         self.max_parallel_tool_calls = positive_cap("max_parallel_tool_calls", max_parallel_tool_calls)
         self.order = None if order is None else tuple(order)
 
@@ -59,9 +57,7 @@ class NativeExecutor:
 
     def bind(self, pipeline: Pipeline) -> ToolExecutor:
         """Returns the executor that works on this pipeline."""
-        return BoundNativeExecutor(
-            pipeline, max_parallel_tool_calls=self.max_parallel_tool_calls, order=self.order
-        )
+        return BoundNativeExecutor(pipeline, max_parallel_tool_calls=self.max_parallel_tool_calls, order=self.order)
 
     async def aclose(self) -> None:
         """Does nothing: it holds nothing."""
@@ -81,7 +77,11 @@ class PtcExecutor:
     """
 
     def __init__(
-        self, *, sandbox: Sandbox, max_parallel_tool_calls: int = DEFAULT_PARALLEL, max_parallel_sub_calls: int = DEFAULT_PARALLEL
+        self,
+        *,
+        sandbox: Sandbox,
+        max_parallel_tool_calls: int = DEFAULT_PARALLEL,
+        max_parallel_sub_calls: int = DEFAULT_PARALLEL,
     ) -> None:
         self.sandbox = sandbox
         self.max_parallel_tool_calls = positive_cap("max_parallel_tool_calls", max_parallel_tool_calls)
@@ -122,6 +122,4 @@ class _BoundPtcExecutor:
 
     async def execute(self, batch: ToolBatchInput) -> ToolBatchResult:
         """Executes the calls of one step (contract A60)."""
-        return await run_batch(
-            self._pipeline, batch, transport=self._transport, max_parallel=self._max_parallel
-        )
+        return await run_batch(self._pipeline, batch, transport=self._transport, max_parallel=self._max_parallel)

@@ -12,7 +12,7 @@ from collections import deque
 import anyio
 from anyio.abc import TaskGroup
 
-from ..registry import EventBus, Pipeline, SessionLog, Signal, ToolExecution, ToolRunContext
+from ..registry import EventBus, Pipeline, SessionLog, Signal, ToolExecution, ToolRunContext, ToolSuccess
 from .dispatch import DISPATCH_LOG_EVENT, SubCall, image_message, record_settle, record_start, run_over
 
 __all__ = ["Lane"]
@@ -110,8 +110,7 @@ class Lane:
         if self._log is not None:
             try:
                 await record_start(self._log, self._outer, call)
-            except Exception as error:
-                # Fails closed: what cannot be recorded does not happen.
+            except Exception as error:  # noqa: BLE001 - fails closed: what cannot be recorded does not happen
                 call.refuse(f"{call.name} did not run, because its start could not be recorded: {error}")
                 return
         self._exclusive = call.mode == "exclusive"
@@ -139,7 +138,7 @@ class Lane:
             self._run.defer_context(image)
         for message in outcome.additional_contexts:
             self._run.defer_context(message)
-        if not outcome.is_error and outcome.concludes_turn:
+        if isinstance(outcome, ToolSuccess) and outcome.concludes_turn:
             self._run.conclude_turn()
         # The program has its answer before the durable copy is shaped (contract E24).
         call.answer(outcome)
@@ -159,7 +158,7 @@ class Lane:
     async def _settle(self, log: SessionLog, call: SubCall) -> None:
         try:
             await record_settle(log, self._events, self._outer, call)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the lane raises it once all is drained
             if self._fault is None:
                 self._fault = error
         finally:

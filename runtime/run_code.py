@@ -134,6 +134,7 @@ class _Program:
         unfollow = self._follow_caller()
         fault: Exception | None = None
         result: SandboxResult | None = None
+        driver = _Driver()
         try:
             async with anyio.create_task_group() as tasks:
                 registry = self._pipeline.registry
@@ -147,19 +148,17 @@ class _Program:
                     self._log(),
                     self._max_parallel,
                 )
-                driver_fault = _Faults()
-                tasks.start_soon(driver_fault.run, lane)
+                tasks.start_soon(driver.run, lane)
                 try:
                     result = await self._sandbox.run(request)
-                except Exception as error:
-                    # Carried past the task group, which would wrap it and cancel the bodies.
+                except Exception as error:  # noqa: BLE001 - carried past the group, which would wrap it and cancel the bodies
                     fault = error
                 finally:
                     self._controller.abort(_SETTLED)
                     lane.close(str(self._controller.signal.reason))
         finally:
             unfollow()
-        fault = fault or driver_fault.first
+        fault = fault or driver.fault
         if fault is not None:
             raise fault
         if result is None:
@@ -168,10 +167,13 @@ class _Program:
 
     def _follow_caller(self) -> Any:
         caller = self._run.signal
-        unsubscribe = caller.subscribe(self._controller.abort)
+        unsubscribe = caller.subscribe(self._abort)
         if caller.aborted:
             self._controller.abort(caller.reason)
         return unsubscribe
+
+    def _abort(self, reason: object) -> None:
+        self._controller.abort(reason)
 
     def _log(self) -> SessionLog | None:
         return self._outer.agent.session if self._outer.agent is not None else None
@@ -217,17 +219,17 @@ class _Program:
         return call
 
 
-class _Faults:
+class _Driver:
     """Runs the lane's driver as a task that cannot raise: a fault must not cancel the bodies beside it."""
 
     def __init__(self) -> None:
-        self.first: Exception | None = None
+        self.fault: Exception | None = None
 
     async def run(self, lane: Lane) -> None:
         try:
             await lane.drive()
-        except Exception as error:
-            self.first = error
+        except Exception as error:  # noqa: BLE001 - raised by `complete`
+            self.fault = error
 
 
 def _value(result: SandboxResult) -> JsonValue:

@@ -12,9 +12,10 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ..registry import HarnessError, ToolDefinition
 
@@ -40,7 +41,7 @@ def load_tools(source: str, settings: Mapping[str, str]) -> list[ToolDefinition]
         ToolsFileError: the source does not exist, does not import, has no tools, or does not take the settings.
     """
     module = _load(source)
-    factory = getattr(module, _FACTORY, None)
+    factory: Any = getattr(module, _FACTORY, None)
     if factory is not None and not isinstance(factory, ToolDefinition) and callable(factory):
         found = _call(source, factory, settings)
     elif settings:
@@ -54,7 +55,8 @@ def load_tools(source: str, settings: Mapping[str, str]) -> list[ToolDefinition]
     for item in found:
         if not isinstance(item, ToolDefinition):
             raise ToolsFileError(
-                f"tools() of {source} returned {type(item).__name__} {item!r}, which is not a tool; use @ptc.tool or ptc.define_tool"
+                f"tools() of {source} returned {type(item).__name__} {item!r}, which is not a tool; "
+                "use @ptc.tool or ptc.define_tool"
             )
     return found
 
@@ -86,7 +88,7 @@ def _import(name: str) -> ModuleType:
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name is not None and name.startswith(error.name):
             raise ToolsFileError(
-                f"there is no tools module {name}; --tools takes a Python file or the name of a module that can be imported"
+                f"there is no tools module {name}; --tools takes a Python file or the name of a module"
             ) from None
         raise ToolsFileError(_told(name, None, error)) from error
 
@@ -101,8 +103,7 @@ def _told(source: str, file: str | None, error: Exception) -> str:
     return f"the tools cannot be loaded ({where}): {type(error).__name__}: {error}"
 
 
-def _call(source: str, factory: object, settings: Mapping[str, str]) -> list[ToolDefinition]:
-    assert callable(factory)
+def _call(source: str, factory: Callable[..., Any], settings: Mapping[str, str]) -> list[ToolDefinition]:
     try:
         inspect.signature(factory).bind(**settings)
     except TypeError as error:

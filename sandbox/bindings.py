@@ -14,10 +14,13 @@ _GLOBAL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _DUNDER = re.compile(r"__.+__\Z", re.DOTALL)
 
 _ECMASCRIPT = frozenset(
-    "arguments async await break case catch class const continue debugger default delete do else enum eval export "
-    "extends false finally for function if implements import in instanceof interface let new null of package private "
-    "protected public return static super switch this throw true try typeof undefined var void while with yield "
-    "NaN Infinity".split()
+    # Words, not a list of a hundred quotes.
+    """
+    arguments async await break case catch class const continue debugger default delete do else enum eval export
+    extends false finally for function if implements import in instanceof interface let new null of package private
+    protected public return static super switch this throw true try typeof undefined var void while with yield
+    NaN Infinity
+    """.split()  # noqa: SIM905
 )
 RESERVED = _ECMASCRIPT | frozenset(keyword.kwlist) | {"match", "type", "_"}
 """Words that are no global names in either language of the seam."""

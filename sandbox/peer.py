@@ -100,7 +100,9 @@ def read_completion(text: str) -> Completion | None:
         case ["value", value]:
             return _read_value(value, suspect=_SUSPECT.search(text) is not None)
         case ["error", str(kind), str(message)] if kind in _CLAIMABLE:
-            return Completion(kind=_CLAIMABLE[kind], message=message.encode("utf-8", "backslashreplace").decode("utf-8"))
+            return Completion(
+                kind=_CLAIMABLE[kind], message=message.encode("utf-8", "backslashreplace").decode("utf-8")
+            )
         case _:
             return None
 

@@ -130,9 +130,9 @@ class Member:
 
     Attributes:
         function: `async (call) -> JSON`, as a value or as `JsonText`. Calls are made in the program's order; what they
-            return is awaited side by side, or watched when it is a `Deferred`. It is cancelled when the run ends before it does; work that must be
-            finished is its own to shield (contract F25). A `BindingError` fails the call with that message, any other
-            exception with its own message.
+            return is awaited side by side, or watched when it is a `Deferred`. What is awaited is cancelled when the
+            run ends before it does; work that must be finished is its own to shield (contract F25). A `BindingError`
+            fails the call with that message, any other exception with its own message.
         parameters: the names of its parameters in order, so that a program may pass them by position.
     """
 

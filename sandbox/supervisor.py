@@ -238,8 +238,7 @@ class Supervisor:
         with anyio.CancelScope(shield=True):
             try:
                 self._ended = await self._vehicle.drive(Port(self))
-            except Exception as fault:
-                # Kept for `run` to raise bare, where a task group would wrap it.
+            except Exception as fault:  # noqa: BLE001 - `run` raises it bare, where a task group would wrap it
                 self._fault = fault
         with self._lock:
             self._finished = True
@@ -290,8 +289,9 @@ class Supervisor:
         try:
             # Called here and not in the task: tasks start in any order, calls are made in the program's.
             answer = member.function(made)
-        except Exception as error:
-            self._finish(call, size, lambda: _raise(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it fails the program's call
+            raised = error  # bound anew, because the name goes away with the block
+            self._finish(call, size, lambda: _raise(raised))
             return
         if isinstance(answer, Deferred):
             answer.add_done_callback(lambda done: self._finish(call, size, done.result))
@@ -310,8 +310,8 @@ class Supervisor:
         self._unstarted.pop(call.call_id, None)
         try:
             value = await answer
-        except Exception as error:
-            raised = error  # bound anew, because the name goes away with the block
+        except Exception as error:  # noqa: BLE001 - whatever it is, it fails the program's call
+            raised = error
             self._finish(call, size, lambda: _raise(raised))
         else:
             self._finish(call, size, lambda: value)
@@ -323,7 +323,7 @@ class Supervisor:
             ok, payload = True, value.text if isinstance(value, JsonText) else to_json(value, "binding resolution")
         except LossyValueError as lossy:
             ok, payload = False, to_json(f"binding resolution must be lossless JSON: {lossy}", "message")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the same
             ok, payload = False, to_json(_safe(str(error) or type(error).__name__), "message")
         self._outstanding -= 1
         self._queued_bytes -= size
@@ -380,7 +380,7 @@ def abort_text(reason: object) -> str:
         return "the run was aborted"
     try:
         return _safe(str(reason)) or type(reason).__name__
-    except Exception:
+    except Exception:  # noqa: BLE001 - a reason that cannot be told
         return "the run was aborted"
 
 

@@ -10,9 +10,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import ptc
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 WINGS = ("registry", "sdk_gen", "sandbox", "runtime")
@@ -84,10 +83,9 @@ def test_the_guest_imports_the_standard_library_only() -> None:
 def test_the_package_list_is_the_tree() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     listed = config["tool"]["setuptools"]["packages"]
-    found = ["ptc"] + sorted(
-        ".".join(("ptc", *path.parent.relative_to(ROOT).parts)) for wing in WINGS for path in (ROOT / wing).rglob("__init__.py")
-    )
-    assert sorted(listed) == sorted(found)
+    packages = [path.parent for wing in WINGS for path in (ROOT / wing).rglob("__init__.py")]
+    found = [".".join(("ptc", *folder.relative_to(ROOT).parts)) for folder in packages]
+    assert sorted(listed) == sorted(["ptc", *found])
 
 
 def test_every_data_file_of_the_package_is_shipped() -> None:
@@ -125,7 +123,11 @@ def test_the_public_face_is_all_there_is() -> None:
     public = {name for name in vars(ptc) if not name.startswith("_")}
     wings = {module.name for module in pkgutil.iter_modules([str(ROOT)])}
     assert public - wings - {"annotations"} == set(ptc.__all__)
-    assert all(getattr(ptc, name).__module__.startswith("ptc.") for name in ptc.__all__ if hasattr(getattr(ptc, name), "__module__"))
+    assert all(
+        getattr(ptc, name).__module__.startswith("ptc.")
+        for name in ptc.__all__
+        if hasattr(getattr(ptc, name), "__module__")
+    )
 
 
 def test_public_names_are_documented() -> None:

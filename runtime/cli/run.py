@@ -171,6 +171,8 @@ def _show(outcome: _Outcome, *, as_json: bool) -> NoReturn:
 
 
 def _json(outcome: _Outcome) -> dict[str, Any]:
+    from ...registry import ToolFailure
+
     result = outcome.result
     assert result is not None
     told: dict[str, Any] = {
@@ -179,10 +181,10 @@ def _json(outcome: _Outcome) -> dict[str, Any]:
         "session": outcome.session,
         "durationMs": round(outcome.duration_ms, 3),
     }
-    if result.is_error:
+    if isinstance(result, ToolFailure):
         told["error"] = {"message": result.error.message}
         if result.error.info is not None:
             told["error"] |= {"name": result.error.info.name, "code": result.error.info.code}
-    else:
-        told |= dict(result.value) if isinstance(result.value, dict) else {}
+    elif isinstance(result.value, dict):
+        told |= result.value
     return told

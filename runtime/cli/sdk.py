@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import Settings, Tools, read_settings, usage_error
+
+if TYPE_CHECKING:
+    from ...registry import JsonObject
 
 __all__ = ["sdk"]
 
@@ -37,7 +40,12 @@ def sdk(
     except (ToolsFileError, ToolRegistrationError, ValueError) as error:
         raise usage_error(str(error)) from None
     if json:
-        told = {"language": language, "instructions": text.instructions, "block": text.block, "text": text.text}
+        told: JsonObject = {
+            "language": language,
+            "instructions": text.instructions,
+            "block": text.block,
+            "text": text.text,
+        }
         sys.stdout.write(to_json_text(told) + "\n")
     else:
         sys.stdout.write(text.text.rstrip("\n") + "\n")

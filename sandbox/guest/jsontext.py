@@ -59,8 +59,8 @@ class LossyValueError(ValueError):
     """A value that JSON cannot carry unchanged; the message names the path and the way out."""
 
 
-class _Lossy(Exception):
-    """What is wrong, and where: the segments of the path are collected on the way out, so that they cost nothing else."""
+class _LossyError(Exception):
+    """What is wrong, and where; the path is collected on the way out, so that it costs nothing otherwise."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -77,7 +77,7 @@ def encode(value: object, root: str) -> str:
     parts: list[str] = []
     try:
         _write(value, parts, [])
-    except _Lossy as lossy:
+    except _LossyError as lossy:
         raise LossyValueError(f"{root}{''.join(reversed(lossy.segments))} {lossy.problem}") from None
     except RecursionError:
         raise LossyValueError(f"{root} is nested too deep for the stack that is left here") from None
@@ -115,14 +115,14 @@ def _write(value: object, parts: list[str], ancestors: list[int]) -> None:
     elif isinstance(value, float):
         parts.append(_number(float(value)))
     else:
-        raise _Lossy(_refusal(value))
+        raise _LossyError(_refusal(value))
 
 
 def _enter(value: object, ancestors: list[int]) -> None:
     if id(value) in ancestors:
-        raise _Lossy("contains itself")
+        raise _LossyError("contains itself")
     if len(ancestors) >= MAX_DEPTH:
-        raise _Lossy(f"is nested deeper than {MAX_DEPTH} levels")
+        raise _LossyError(f"is nested deeper than {MAX_DEPTH} levels")
     ancestors.append(id(value))
 
 
@@ -133,12 +133,12 @@ def _write_object(value: dict[object, object], parts: list[str], ancestors: list
     lead = "{"
     for key, member in dict.items(value):
         if not isinstance(key, str):
-            raise _Lossy(f"has a key that is not a string: {_shown(key)} ({type(key).__name__}); use str(key)")
+            raise _LossyError(f"has a key that is not a string: {_shown(key)} ({type(key).__name__}); use str(key)")
         name = key if type(key) is str else str.__str__(key)
         try:
             parts.append(f"{lead}{_string(name)}:")
             _write(member, parts, ancestors)
-        except _Lossy as lossy:
+        except _LossyError as lossy:
             lossy.segments.append(f".{name}" if _NAME.match(name) else f"[{name!r}]")
             raise
         lead = ","
@@ -158,7 +158,7 @@ def _write_array(value: list[object] | tuple[object, ...], parts: list[str], anc
             _write(member, parts, ancestors)
             lead = ","
             index += 1
-    except _Lossy as lossy:
+    except _LossyError as lossy:
         lossy.segments.append(f"[{index}]")
         raise
     parts.append("]")
@@ -166,7 +166,7 @@ def _write_array(value: list[object] | tuple[object, ...], parts: list[str], anc
 
 def _string(value: str) -> str:
     if not value.isascii() and _SURROGATE.search(value):
-        raise _Lossy("holds a lone surrogate, which is not text that UTF-8 can carry")
+        raise _LossyError("holds a lone surrogate, which is not text that UTF-8 can carry")
     return _quoted(value)
 
 
@@ -174,12 +174,12 @@ def _integer(value: int) -> str:
     try:
         return _int_text(value)
     except ValueError:
-        raise _Lossy("is an integer of more than 4300 digits; send it as hex(...)") from None
+        raise _LossyError("is an integer of more than 4300 digits; send it as hex(...)") from None
 
 
 def _number(value: float) -> str:
     if value != value or value in _INFINITIES:
-        raise _Lossy(f"is {value!r}, which JSON does not have; use None or a string")
+        raise _LossyError(f"is {value!r}, which JSON does not have; use None or a string")
     return _float_text(value)
 
 

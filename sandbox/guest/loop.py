@@ -155,7 +155,7 @@ class GuestLoop(base_events.BaseEventLoop):
     def close(self) -> None:
         """Does nothing: the loop ends with the run."""
 
-    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # noqa: ARG002
         """Calls `func` at once: a sandbox has no threads."""
         future = self.create_future()
         try:

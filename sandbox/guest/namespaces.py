@@ -83,7 +83,7 @@ class PendingCall(Coroutine[Any, Any, Any]):
 def make_error_class(name: str, member_property: str) -> type[Exception]:
     """Makes the run's own error class, whose instances tell which member failed (contract F13)."""
 
-    def __init__(self: Exception, message: str = "", member: str = "") -> None:
+    def initialise(self: Exception, message: str = "", member: str = "") -> None:
         Exception.__init__(self, message)
         setattr(self, member_property, member)
         self.message = message  # type: ignore[attr-defined]
@@ -91,7 +91,7 @@ def make_error_class(name: str, member_property: str) -> type[Exception]:
     return type(
         name,
         (Exception,),
-        {"__init__": __init__, "__module__": "__main__", "__doc__": "A tool call failed.", "name": name},
+        {"__init__": initialise, "__module__": "__main__", "__doc__": "A tool call failed.", "name": name},
     )
 
 
@@ -105,7 +105,11 @@ class Namespace:
 
 
 def make_namespace(
-    name: str, members: Mapping[str, list[str]], fail: Callable[[str, str], Exception], loop: GuestLoop, ledger: CallLedger
+    name: str,
+    members: Mapping[str, list[str]],
+    fail: Callable[[str, str], Exception],
+    loop: GuestLoop,
+    ledger: CallLedger,
 ) -> object:
     """Makes the object behind a global name such as `tools`.
 
@@ -125,7 +129,7 @@ def make_namespace(
         listed = ", ".join(sorted(functions)[:20]) or "none"
         return f"{name} has no member {member!r}; there are: {listed}" + (", ..." if len(functions) > 20 else "")
 
-    class UnknownMember(KeyError):
+    class UnknownMemberError(KeyError):
         def __str__(self) -> str:
             return str(self.args[0])
 
@@ -145,7 +149,7 @@ def make_namespace(
         try:
             return functions[member]
         except KeyError:
-            raise UnknownMember(unknown(member)) from None
+            raise UnknownMemberError(unknown(member)) from None
 
     def refuse(_self: object, *_args: object) -> None:
         raise AttributeError(f"{name} cannot be changed")

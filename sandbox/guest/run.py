@@ -53,10 +53,10 @@ def run(channel: Channel, request: str) -> str:
             fail = namespace[named["name"]] = make_error_class(named["name"], named["property"])
         namespace[one["global"]] = make_namespace(one["global"], one["members"], fail, loop, ledger)
     sys.modules["__main__"] = module
-    exec(code, namespace)  # noqa: S102 - running the program is what this is for
+    exec(code, namespace)
     try:
         outcome = loop.run_program(_guarded(namespace.pop(FILENAME)))  # type: ignore[arg-type]
-    except BaseException as error:  # noqa: BLE001 - asyncio lets SystemExit of any task out of the loop
+    except BaseException as error:
         outcome = _Raised(error)
     return _complete(outcome, ledger)
 
@@ -74,10 +74,10 @@ class _Raised:
 
 
 async def _guarded(main: Callable[[], Coroutine[Any, Any, object]]) -> object:
-    """Runs the program as a task that cannot raise: SystemExit and its kin mean something to a loop, and nothing here."""
+    """Runs the program as a task that cannot raise: SystemExit and its kin mean something to loops."""
     try:
         return await main()
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it ended the program
+    except BaseException as error:
         return _Raised(error)
 
 

@@ -47,11 +47,11 @@ class _Echo:
             ok = member != "fail"
             self._replies.append([call_id, ok, arguments if ok else "failed"])
 
-    def wait(self, _timeout_us: int) -> str:
+    def wait(self, timeout_us: int) -> str:  # noqa: ARG002
         replies, self._replies = self._replies, []
         return json.dumps(replies)
 
-    def emit(self, _text: str) -> None:
+    def emit(self, text: str) -> None:
         pass
 
 

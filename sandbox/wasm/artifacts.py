@@ -206,7 +206,7 @@ def _build(component: Path, progress: Progress) -> None:
         # Without the caller's environment of a virtual environment: its packages are no part of the guest.
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
         try:
-            done = subprocess.run(
+            done = subprocess.run(  # noqa: S603 - our own interpreter, our own arguments
                 [sys.executable, "-P", "-c", _BUILD, *arguments],
                 cwd=room,
                 env=environment,
@@ -218,11 +218,13 @@ def _build(component: Path, progress: Progress) -> None:
             )
         except subprocess.TimeoutExpired:
             raise SandboxUnavailableError(
-                f"building the sandbox took more than {_BUILD_TIMEOUT_S} s and was stopped; try again on an idle machine"
+                f"building the sandbox took more than {_BUILD_TIMEOUT_S} s and was stopped; try again when idle"
             ) from None
         if done.returncode != 0 or not built.is_file():
             tail = done.stdout.decode("utf-8", "replace")[-_TAIL:].strip()
-            raise SandboxUnavailableError(f"building the sandbox failed (componentize-py exited with {done.returncode}): {tail}")
+            raise SandboxUnavailableError(
+                f"building the sandbox failed (componentize-py exited with {done.returncode}): {tail}"
+            )
         _put(built, component)
 
 

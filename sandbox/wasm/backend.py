@@ -281,7 +281,9 @@ class _Slots:
             try:
                 return Slot(compiled, self._max_memory)
             except WasmtimeError:
-                self._progress("the compiled sandbox in the cache is damaged or made for another machine; making it anew")
+                self._progress(
+                    "the compiled sandbox in the cache is damaged or made for another machine; making it anew"
+                )
                 discard_compiled(compiled)
                 self._compiled = compiled_guest(self._directory, self._progress)
                 try:

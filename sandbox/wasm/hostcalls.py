@@ -14,7 +14,7 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from wasmtime import _bindings, _ffi
 from wasmtime.component import Component, Linker
@@ -48,16 +48,17 @@ CALLBACK = ctypes.CFUNCTYPE(
     ctypes.c_size_t,
 )
 _FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_DLL = cast("ctypes.CDLL", _ffi.dll)
 
 _add_func = ctypes.CFUNCTYPE(
     ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, CALLBACK, ctypes.c_void_p, _FINALIZER
-)(("wasmtime_component_linker_instance_add_func", _ffi.dll))
-_bytes_new = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)(("wasm_byte_vec_new", _ffi.dll))
+)(("wasmtime_component_linker_instance_add_func", _DLL))
+_bytes_new = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)(("wasm_byte_vec_new", _DLL))
 _list_new = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)(
-    ("wasmtime_component_vallist_new", _ffi.dll)
+    ("wasmtime_component_vallist_new", _DLL)
 )
-_error_new = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)(("wasmtime_error_new", _ffi.dll))
-_no_finalizer = ctypes.cast(None, _FINALIZER)
+_error_new = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)(("wasmtime_error_new", _DLL))
+_no_finalizer = _FINALIZER()
 
 _byte_at = ctypes.c_uint8.from_address
 _size_at = ctypes.c_size_t.from_address
@@ -66,7 +67,8 @@ _string_at = ctypes.string_at
 
 # A random byte as the value that the component receives: kind, padding, byte, padding.
 _BYTE_VALUES = [
-    bytes([_KIND_U8]) + bytes(VALUE_OFFSET - 1) + bytes([byte]) + bytes(VAL_SIZE - VALUE_OFFSET - 1) for byte in range(256)
+    bytes([_KIND_U8]) + bytes(VALUE_OFFSET - 1) + bytes([byte]) + bytes(VAL_SIZE - VALUE_OFFSET - 1)
+    for byte in range(256)
 ]
 
 

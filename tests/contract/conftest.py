@@ -1,4 +1,4 @@
-"""What the contract tests of registry, pipeline and scheduler share: a rig with one registry and a record of what happened."""
+"""What the contract tests of registry, pipeline and scheduler share: one registry, and a record of what happened."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ class Rig:
             **options,
         )
 
-    def add(self, name: str = "echo", body: Body | None = None, *, scope: ScopeKey | None = None, **options: Any) -> Any:
+    def add(
+        self, name: str = "echo", body: Body | None = None, *, scope: ScopeKey | None = None, **options: Any
+    ) -> Any:
         """Registers a tool made by `define`, and returns its disposer."""
         when = options.pop("when", None)
         return self.registry.context(scope).register(self.define(name, body, **options), when=when)

@@ -155,7 +155,7 @@ async def test_the_registry_does_not_check_the_arguments_of_raw_definitions(rig)
 
     async def body(arguments, _run):
         taken.append(arguments)
-        return None
+        return
 
     strict = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     rig.add("raw", body, parameters=strict)

@@ -136,7 +136,7 @@ async def test_when_both_have_fired_the_wrappers_reason_is_taken(rig, kit, sourc
     rig.add("echo")
     result = await rig.run(signal=source.signal)
     assert kit.identity(result) == BEFORE
-    from ptc.registry import fuse  # noqa: PLC0415
+    from ptc.registry import fuse
 
     fused, _part = fuse(own.signal, source.signal)
     assert str(fused.reason) == "of the wrapper"

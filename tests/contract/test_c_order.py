@@ -89,7 +89,7 @@ class Arguments(dict):
 
 @pytest.mark.contract("C1")
 async def test_the_stages_come_in_their_order(rig, recorded):
-    from ptc.registry import ScopeKey  # noqa: PLC0415
+    from ptc.registry import ScopeKey
 
     result = await rig.run("staged", Arguments(rig.note), agent=ScopeKey("agent"))
     assert not result.is_error

@@ -352,7 +352,9 @@ async def test_a_nonsense_answer_names_event_listener_and_what_was_expected(rig,
 
 @pytest.mark.contract("C24")
 @pytest.mark.parametrize(
-    "decision", [Deny(None), Deny("no", "PolicyError"), Ask(5)], ids=["reason", "info", "ask reason"]  # pyright: ignore
+    "decision",
+    [Deny(None), Deny("no", "PolicyError"), Ask(5)],
+    ids=["reason", "info", "ask reason"],  # pyright: ignore
 )
 async def test_a_decision_with_bad_parts_is_a_bad_answer(rig, kit, decide, decision):
     decide(decision)

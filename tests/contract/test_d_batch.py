@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import anyio.lowlevel
 import pytest
 from ptc.registry import (
     Allow,
@@ -296,8 +297,8 @@ async def test_prepares_and_commits_never_overlap(rig, bench):
     async def alone(label, call):
         inside.append(f"{label}:{call.call_id}")
         assert len(inside) == 1, inside
-        await anyio.sleep(0)
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
         assert len(inside) == 1, inside
         inside.clear()
         rig.note(f"{label}:{call.call_id}")
@@ -316,7 +317,7 @@ async def test_prepares_and_commits_never_overlap(rig, bench):
 
         async def append(self, *args, **fields):
             assert inside == []
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
             return await self.log.append(*args, **fields)
 
     rig.tools.on("tools/pre-execute", pre)
@@ -607,7 +608,7 @@ async def test_calls_share_the_signal_but_a_swap_does_not_leak(rig, bench):
 @pytest.mark.contract("D20")
 async def test_an_exclusive_call_ends_with_its_commit(rig, bench):
     async def post(_call, _result, next_):
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         rig.note(bench.log.short()[-1])
         return await next_()
 

@@ -218,7 +218,7 @@ async def test_defaults_are_the_functions_own_and_nothing_given_is_shared() -> N
 @pytest.mark.anyio
 async def test_what_is_wrong_is_told_by_path_in_plain_words() -> None:
     @tool
-    async def find(filter: Filter, mode: Literal["a", "b"] = "a", people: list[Person] = []) -> None:  # noqa: A002, B006
+    async def find(filter: Filter, mode: Literal["a", "b"] = "a", people: list[Person] = []) -> None:  # noqa: B006
         """Find."""
 
     assert await refused(find, {"filter": {"when": "hunter2"}, "zz": 1}) == (

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
-
 import ptc
+import pytest
 
 
 class Rig:
@@ -44,7 +43,9 @@ class Rig:
         assert self.agent.session is not None
         store: Any = self.host._store
         stored = await store.events(self.agent.session.id)
-        return [(event.type, json.loads(json.dumps(event.data))) for event in stored if not types or event.type in types]
+        return [
+            (event.type, json.loads(json.dumps(event.data))) for event in stored if not types or event.type in types
+        ]
 
 
 def define_tools(rig: Rig) -> list[ptc.ToolDefinition]:

@@ -57,7 +57,9 @@ class Command:
             check=False,
         )
 
-    def run(self, program: str, *options: str, tools: str = "tools.py", **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, program: str, *options: str, tools: str = "tools.py", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         return self("run", "-", "--tools", tools, *options, stdin=program, **environment)
 
 

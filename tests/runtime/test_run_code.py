@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import anyio
-import pytest
-
 import ptc
+import pytest
 
 from .conftest import Rig
 
@@ -57,7 +56,15 @@ async def test_the_model_is_told_what_run_code_takes(rig: Rig) -> None:
     prompt, schemas = rig.agent.describe()
     assert [schema.name for schema in schemas] == ["run_code"]
     told = schemas[0].description + json.dumps(schemas[0].parameters)
-    for part in ("`code`", "`description`", "async function", "`await`", "`return`", "await tools.name(", "attached after"):
+    for part in (
+        "`code`",
+        "`description`",
+        "async function",
+        "`await`",
+        "`return`",
+        "await tools.name(",
+        "attached after",
+    ):
         assert part in told
     assert "async def double(self, args: DoubleArgs) -> int:" in prompt
     assert "run_code(self" not in prompt
@@ -91,7 +98,9 @@ async def test_a_tool_that_went_away_is_an_unknown_tool(rig: Rig) -> None:
         return 1
 
     gone = rig.agent.tools.register(fleeting)
-    said = await rig.value("await tools.fleeting()\ntry:\n    await tools.fleeting()\nexcept ToolCallError as e:\n    return str(e)")
+    said = await rig.value(
+        "await tools.fleeting()\ntry:\n    await tools.fleeting()\nexcept ToolCallError as e:\n    return str(e)"
+    )
     assert said == 'unknown tool "fleeting"'
 
 
@@ -116,7 +125,8 @@ async def test_each_sub_call_has_an_id_of_its_own_and_two_records(rig: Rig) -> N
 async def test_a_refused_argument_takes_no_number_and_leaves_no_record(rig: Rig) -> None:
     """Ruling 14."""
     said = await rig.value(
-        "try:\n    await tools.double(x={1})\nexcept ToolCallError as e:\n    said = str(e)\nawait tools.double(x=3)\nreturn said"
+        "try:\n    await tools.double(x={1})\nexcept ToolCallError as e:\n    said = str(e)\n"
+        "await tools.double(x=3)\nreturn said"
     )
     assert said.startswith("tool arguments must be lossless JSON")
     starts = await rig.events(START)
@@ -142,7 +152,8 @@ async def test_the_start_is_durable_before_the_body_runs(rig: Rig) -> None:
 @pytest.mark.contract("E27")
 async def test_a_failure_is_its_message_alone(rig: Rig) -> None:
     said = await rig.value(
-        "try:\n    await tools.fail(why='no stock')\nexcept ToolCallError as e:\n    return [str(e), e.toolName, e.args]"
+        "try:\n    await tools.fail(why='no stock')\n"
+        "except ToolCallError as e:\n    return [str(e), e.toolName, e.args]"
     )
     assert said == ["no stock", "fail", ["no stock"]]
 
@@ -186,7 +197,8 @@ async def test_bodies_overlap_and_commits_keep_the_order_of_submission(rig: Rig)
 async def test_an_exclusive_call_has_the_lane_to_itself(rig: Rig) -> None:
     await rig.value(
         "import asyncio\n"
-        "await asyncio.gather(tools.nap(ms=40, name='a'), tools.write(name='w1'), tools.write(name='w2'), tools.nap(ms=1, name='b'))"
+        "await asyncio.gather(tools.nap(ms=40, name='a'), tools.write(name='w1'), "
+        "tools.write(name='w2'), tools.nap(ms=1, name='b'))"
     )
     assert rig.bodies == [
         "begin a", "end a", "begin w1", "end w1", "begin w2", "end w2", "begin b", "end b",

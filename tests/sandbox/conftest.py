@@ -7,7 +7,6 @@ from typing import Any
 
 import anyio
 import pytest
-
 from ptc.sandbox.seam import (
     BindingCall,
     BindingError,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from ptc.sandbox.bindings import check_bindings
 from ptc.sandbox.seam import ErrorClass, Member, Namespace, SandboxMisuseError
 
@@ -28,7 +27,9 @@ def test_a_global_that_is_no_name_is_refused(name: str) -> None:
 @pytest.mark.contract("F7", "F11")
 @pytest.mark.parametrize("name", ["tools", "_private", "A1", "__x"])
 def test_an_ascii_identifier_is_a_global(name: str) -> None:
-    check_bindings([Namespace(name, {"": Member(nothing), "__proto__": Member(nothing), "constructor": Member(nothing)})])
+    check_bindings(
+        [Namespace(name, {"": Member(nothing), "__proto__": Member(nothing), "constructor": Member(nothing)})]
+    )
 
 
 @pytest.mark.contract("F8", "F9")
@@ -47,7 +48,9 @@ def test_a_name_is_taken_once(namespaces: list[Namespace]) -> None:
 
 
 @pytest.mark.contract("F10")
-@pytest.mark.parametrize("name", ["", "name", "message", "stack", "args", "with_traceback", "add_note", "__cause__", "__x__"])
+@pytest.mark.parametrize(
+    "name", ["", "name", "message", "stack", "args", "with_traceback", "add_note", "__cause__", "__x__"]
+)
 def test_a_member_property_that_an_error_has_already_is_refused(name: str) -> None:
     with pytest.raises(SandboxMisuseError):
         check_bindings([Namespace("tools", {}, ErrorClass("E", name))])

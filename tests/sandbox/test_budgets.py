@@ -6,7 +6,6 @@ import time
 
 import anyio
 import pytest
-
 from ptc.registry.signals import SignalSource
 from ptc.sandbox.seam import Namespace, SandboxMisuseError, SandboxRequest
 from ptc.sandbox.wasm import WasmSandbox
@@ -50,9 +49,14 @@ async def test_a_hot_loop_cannot_hide_behind_a_pending_call(make_sandbox: Sandbo
 @pytest.mark.contract("F18")
 @pytest.mark.parametrize(
     "program",
-    ["await tools.stuck()", "import time\ntime.sleep(1000)", "import asyncio\nawait asyncio.sleep(1000)", "while True:\n    pass",
-     "while True:\n    try:\n        await tools.stuck()\n    except BaseException:\n        pass"],
-)  # fmt: skip
+    [
+        "await tools.stuck()",
+        "import time\ntime.sleep(1000)",
+        "import asyncio\nawait asyncio.sleep(1000)",
+        "while True:\n    pass",
+        "while True:\n    try:\n        await tools.stuck()\n    except BaseException:\n        pass",
+    ],
+)
 async def test_the_wall_ends_every_kind_of_waiting(make_sandbox: SandboxFactory, calls: Calls, program: str) -> None:
     async with make_sandbox(max_wall_ms=300) as sandbox:
         result = await sandbox.run(SandboxRequest(program=program, namespaces=[calls.namespace()]))
@@ -89,7 +93,9 @@ async def test_the_death_of_an_interpreter_is_a_worker_exit(run: Run, program: s
 
 
 @pytest.mark.contract("F21")
-@pytest.mark.parametrize("program", [HOT, "print('before')\nawait tools.stuck()", "print('before')\nimport time\ntime.sleep(99)"])
+@pytest.mark.parametrize(
+    "program", [HOT, "print('before')\nawait tools.stuck()", "print('before')\nimport time\ntime.sleep(99)"]
+)
 async def test_a_signal_kills_at_once(run: Run, program: str) -> None:
     source = SignalSource()
     results = []
@@ -191,7 +197,9 @@ async def test_the_event_loop_stays_free_while_a_program_is_hot(make_sandbox: Sa
     assert ticks > 20
 
 
-async def test_more_calls_than_may_be_outstanding_are_refused_one_by_one(make_sandbox: SandboxFactory, calls: Calls) -> None:
+async def test_more_calls_than_may_be_outstanding_are_refused_one_by_one(
+    make_sandbox: SandboxFactory, calls: Calls
+) -> None:
     async with make_sandbox(max_outstanding_calls=5) as sandbox:
         program = (
             "import asyncio\n"

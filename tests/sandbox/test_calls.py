@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from ptc.sandbox.seam import Member, Namespace
 
 from .conftest import Calls, Run
@@ -77,7 +76,8 @@ async def test_a_failed_call_raises_the_runs_own_error_class(run: Run) -> None:
         "try:\n"
         "    await tools.boom(message='no stock')\n"
         "except ToolCallError as error:\n"
-        "    return [str(error), error.toolName, error.name, type(error) is ToolCallError, isinstance(error, Exception)]"
+        "    told = [str(error), error.toolName, error.name]\n"
+        "    return told + [type(error) is ToolCallError, isinstance(error, Exception)]"
     )
     assert json.loads(result.value_json or "") == ["no stock", "boom", "ToolCallError", True, True]
 
@@ -95,7 +95,8 @@ async def test_a_namespace_without_an_error_class_raises_a_plain_error(run: Run,
 async def test_one_failing_call_does_not_kill_a_fan_out(run: Run) -> None:
     result = await run(
         "import asyncio\n"
-        "got = await asyncio.gather(tools.echo(value=1), tools.boom(message='x'), tools.echo(value=3), return_exceptions=True)\n"
+        "calls = tools.echo(value=1), tools.boom(message='x'), tools.echo(value=3)\n"
+        "got = await asyncio.gather(*calls, return_exceptions=True)\n"
         "return [g if not isinstance(g, ToolCallError) else 'failed: ' + str(g) for g in got]"
     )
     assert json.loads(result.value_json or "") == [1, "failed: x", 3]
@@ -124,7 +125,16 @@ async def test_a_call_that_is_never_awaited_did_not_run_and_is_named(run: Run, c
 
 
 @pytest.mark.parametrize(
-    "use", ["print(found)", "found['rows']", "for row in found:\n    pass", "len(found)", "found.rows", "found + 1", "f'{found}'"]
+    "use",
+    [
+        "print(found)",
+        "found['rows']",
+        "for row in found:\n    pass",
+        "len(found)",
+        "found.rows",
+        "found + 1",
+        "f'{found}'",
+    ],
 )
 async def test_a_pending_call_used_as_its_value_says_to_await_it(run: Run, use: str) -> None:
     """Ruling 37."""
@@ -167,10 +177,12 @@ async def test_a_name_that_is_no_attribute_is_reached_by_subscript(run: Run, nam
     ],
 )
 async def test_an_unknown_member_is_refused_with_near_ones(run: Run, use: str, kind: str, told: str) -> None:
-    result = await run(f"try:\n    {use}\nexcept Exception as error:\n    return [type(error).__mro__[-4].__name__, type(error).__name__, str(error)]")
-    names = json.loads(result.value_json or "")
-    assert kind in names[:2] or "UnknownMember" in names[:2]
-    assert told in names[2]
+    result = await run(
+        f"try:\n    {use}\nexcept Exception as error:\n    return [[k.__name__ for k in type(error).__mro__], str(error)]"
+    )
+    kinds, message = json.loads(result.value_json or "")
+    assert kind in kinds
+    assert told in message
 
 
 @pytest.mark.contract("F37")
@@ -189,7 +201,8 @@ async def test_large_values_pass_both_ways(run: Run) -> None:
 
 async def test_awkward_characters_survive(run: Run) -> None:
     result = await run(
-        "s = '\\x00\\x01\\x7f\\x85\\u2028\\u2029\\ufeff\\uffff\\U0001f600\\U0010ffff\"\\\\'\nreturn (await tools.echo(value=s)) == s"
+        "s = '\\x00\\x01\\x7f\\x85\\u2028\\u2029\\ufeff\\uffff\\U0001f600\\U0010ffff\"\\\\'\n"
+        "return (await tools.echo(value=s)) == s"
     )
     assert result.value_json == "true"
 

@@ -44,7 +44,9 @@ async def test_what_is_returned(run: Run, program: str, value: str | None) -> No
         ("if False:\n    return 1\n2", None),
     ],
 )
-async def test_a_last_expression_is_the_result_unless_the_program_returns(run: Run, program: str, value: str | None) -> None:
+async def test_a_last_expression_is_the_result_unless_the_program_returns(
+    run: Run, program: str, value: str | None
+) -> None:
     """Ruling 32."""
     result = await run(program)
     assert (result.error, result.value_json) == (None, value)
@@ -78,8 +80,7 @@ async def test_a_lone_surrogate_is_printed_as_an_escape(run: Run) -> None:
 async def test_each_run_has_fresh_state(run: Run) -> None:
     await run("import builtins, json, sys\nbuiltins.leak = json.leak = sys.leak = 1\njson.dumps = None")
     result = await run(
-        "import builtins, json, sys\n"
-        "return [hasattr(m, 'leak') for m in (builtins, json, sys)] + [json.dumps([1])]"
+        "import builtins, json, sys\nreturn [hasattr(m, 'leak') for m in (builtins, json, sys)] + [json.dumps([1])]"
     )
     assert result.value_json == '[false,false,false,"[1]"]'
 
@@ -121,7 +122,11 @@ async def test_there_is_nothing_of_the_host(run: Run, monkeypatch: pytest.Monkey
         ("return {1: 'a'}", "the returned value has a key that is not a string: 1", "use str(key)"),
         ("return float('nan')", "the returned value is nan", "use None"),
         ("return b'abc'", "is of type bytes", "use .decode()"),
-        ("import datetime\nreturn [datetime.date(2026, 1, 2)]", "the returned value[0] is of type date", "use .isoformat()"),
+        (
+            "import datetime\nreturn [datetime.date(2026, 1, 2)]",
+            "the returned value[0] is of type date",
+            "use .isoformat()",
+        ),
         ("import decimal\nreturn decimal.Decimal(1)", "is of type Decimal", "use str(...)"),
         ("d = {}\nd['self'] = d\nreturn d", "the returned value.self contains itself", ""),
         ("return {'s': '\\ud800'}", "the returned value.s holds a lone surrogate", ""),
@@ -201,7 +206,8 @@ async def test_a_syntax_error_names_its_line(run: Run, program: str, line: int, 
         ("import asyncio\nasyncio.current_task().cancel()\nawait asyncio.sleep(0)", "CancelledError"),
         ("raise BaseExceptionGroup('g', [KeyboardInterrupt(), SystemExit(0)])", "BaseExceptionGroup"),
         (
-            "import asyncio\nasync def end():\n    raise SystemExit(1)\nasyncio.create_task(end())\nawait asyncio.sleep(1)",
+            "import asyncio\nasync def end():\n    raise SystemExit(1)\n"
+            "asyncio.create_task(end())\nawait asyncio.sleep(1)",
             "SystemExit: 1",
         ),
         ("class E(Exception):\n    def __str__(self):\n        raise ValueError\nraise E", "E"),
