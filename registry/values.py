@@ -8,10 +8,12 @@ from __future__ import annotations
 import enum
 from typing import Final, Literal, TypeAlias, TypedDict
 
+from typing_extensions import TypeAliasType
+
 __all__ = ["MISSING", "ContentBlock", "ImageContent", "JsonObject", "JsonValue", "Missing", "TextContent", "text_block"]
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
-JsonObject: TypeAlias = "dict[str, JsonValue]"
+JsonValue = TypeAliasType("JsonValue", None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"])
+JsonObject: TypeAlias = dict[str, JsonValue]
 
 
 class Missing(enum.Enum):

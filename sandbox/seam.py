@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias, runtime_checkable
 
+from typing_extensions import TypeAliasType
+
 __all__ = [
     "AbortSignal",
     "BindingCall",
@@ -35,7 +37,7 @@ __all__ = [
     "SandboxUnavailableError",
 ]
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue = TypeAliasType("JsonValue", None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"])
 
 
 class SandboxError(Exception):

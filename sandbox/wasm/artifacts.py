@@ -47,6 +47,7 @@ _FORMAT = "1"
 _BUILD = "import sys; from componentize_py import script; sys.exit(script())"
 _BUILD_TIMEOUT_S = 600
 _TAIL = 2000
+_FORGOTTEN_AFTER_S = 30 * 24 * 3600
 
 
 def default_cache_directory() -> Path:
@@ -77,6 +78,7 @@ def compiled_guest(directory: Path, progress: Progress) -> Path:
             if not component.is_file():
                 _build(component, progress)
             _compile(component, compiled, progress)
+            _forget_old(directory, keep=(component, compiled))
     return compiled
 
 
@@ -84,6 +86,19 @@ def discard_compiled(compiled: Path) -> None:
     """Takes away native code that this machine does not take; the next use makes it anew."""
     for path in (compiled, _record(compiled)):
         path.unlink(missing_ok=True)
+
+
+def _forget_old(directory: Path, keep: tuple[Path, Path]) -> None:
+    """Takes away what other versions left behind and nobody has read for a month."""
+    kept = {keep[0].stem, keep[1].stem}
+    now = time.time()
+    for path in directory.glob("guest-*"):
+        try:
+            found = path.stat()
+            if path.name.split(".")[0] not in kept and now - max(found.st_atime, found.st_mtime) > _FORGOTTEN_AFTER_S:
+                path.unlink()
+        except FileNotFoundError:
+            continue  # another process has taken it away first
 
 
 # Addresses

@@ -178,7 +178,8 @@ async def test_a_name_that_is_no_attribute_is_reached_by_subscript(run: Run, nam
 )
 async def test_an_unknown_member_is_refused_with_near_ones(run: Run, use: str, kind: str, told: str) -> None:
     result = await run(
-        f"try:\n    {use}\nexcept Exception as error:\n    return [[k.__name__ for k in type(error).__mro__], str(error)]"
+        f"try:\n    {use}\n"
+        "except Exception as error:\n    return [[k.__name__ for k in type(error).__mro__], str(error)]"
     )
     kinds, message = json.loads(result.value_json or "")
     assert kind in kinds

@@ -206,8 +206,7 @@ async def test_a_syntax_error_names_its_line(run: Run, program: str, line: int, 
         ("import asyncio\nasyncio.current_task().cancel()\nawait asyncio.sleep(0)", "CancelledError"),
         ("raise BaseExceptionGroup('g', [KeyboardInterrupt(), SystemExit(0)])", "BaseExceptionGroup"),
         (
-            "import asyncio\nasync def end():\n    raise SystemExit(1)\n"
-            "asyncio.create_task(end())\nawait asyncio.sleep(1)",
+            "import asyncio\nasync def end():\n    exit(1)\nasyncio.create_task(end())\nawait asyncio.sleep(1)",
             "SystemExit: 1",
         ),
         ("class E(Exception):\n    def __str__(self):\n        raise ValueError\nraise E", "E"),
