@@ -216,6 +216,8 @@ async def record_settle(log: SessionLog, events: EventBus, outer: ToolExecution,
 
 
 async def _shaped(events: EventBus, outer: ToolExecution, call: SubCall, outcome: ToolExecutionResult) -> JsonValue:
+    if not events.listeners(DISPATCH_LOG_EVENT, outer.agent):
+        return materialise(outcome.content, root="content")
     entry = DispatchLogEntry(
         exec=outer, sub_call_id=call.call_id, name=call.name, is_error=outcome.is_error, content=outcome.content
     )

@@ -150,6 +150,7 @@ class Supervisor:
         self._outstanding = 0
         self._queued_bytes = 0
         self._refused = 0
+        self._to_await: deque[tuple[PeerCall, Awaitable[JsonValue | JsonText], int]] = deque()
         self._unstarted: dict[int, Awaitable[JsonValue | JsonText]] = {}
         self._calls = 0
         self._ended: Completion | Exit | None = None
@@ -174,7 +175,7 @@ class Supervisor:
             self._inbox.append((call, size))
         if len(self._inbox) + self._refused > _FLOOD * self._limits.max_outstanding_calls:
             self.end(FailureKind.PROTOCOL, "the program made more calls than it could wait for, and went on")
-        self.wake()
+        self._soon(self._answer_inbox)
 
     def take_output(self, text: str) -> None:
         """Adds what the program wrote to the ledger, and ends the run when that is too much."""
@@ -182,13 +183,6 @@ class Supervisor:
             self._ledger.write(text)
             if self._ledger.overflowed:
                 self.end(FailureKind.OUTPUT_LIMIT, "")
-
-    def wake(self) -> None:
-        """Has the event loop look at what is new; from any thread."""
-        self._soon(self._set_wake)
-
-    def _set_wake(self) -> None:
-        self._wake.set()
 
     def end(self, kind: FailureKind, message: str) -> None:
         """Ends the run for a cause; the first one wins (contract F22). From any thread."""
@@ -250,8 +244,15 @@ class Supervisor:
                 await self._wake.wait()
             # A new event before looking, so that what comes while looking is not lost.
             self._wake = anyio.Event()
-            while self._inbox:
-                self._start_call(tasks, *self._inbox.popleft())
+            while self._to_await:
+                tasks.start_soon(self._serve, *self._to_await.popleft())
+
+    def _answer_inbox(self) -> None:
+        """Makes the calls that have come, on the event loop and in no task: most need none."""
+        while self._inbox:
+            self._start_call(*self._inbox.popleft())
+        if self._to_await:
+            self._wake.set()
 
     def _check_budgets(self, wall_deadline: float) -> float:
         """Ends the run when a budget is used up; returns the seconds until the next look."""
@@ -267,7 +268,7 @@ class Supervisor:
             return 3600.0
         return max(0.0, min(wall_left, compute_left))
 
-    def _start_call(self, tasks: TaskGroup, call: PeerCall, size: int) -> None:
+    def _start_call(self, call: PeerCall, size: int) -> None:
         if self._cause is not None:
             return
         member = self._members.get(call.namespace, {}).get(call.member)
@@ -297,7 +298,7 @@ class Supervisor:
             answer.add_done_callback(lambda done: self._finish(call, size, done.result))
             return
         self._unstarted[call.call_id] = answer
-        tasks.start_soon(self._serve, call, answer, size)
+        self._to_await.append((call, answer, size))
 
     def _close_unstarted(self) -> None:
         """Closes what was called and never awaited, because the run had ended before its task began."""

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from ptc.sandbox.guest.preload import MODULES
 from ptc.sandbox.seam import SandboxRequest, SandboxUnavailableError
 from ptc.sandbox.wasm import WasmSandbox
@@ -175,9 +174,8 @@ async def test_every_module_of_the_allowlist_can_be_imported(run: Run) -> None:
 def test_the_native_layout_is_that_of_the_library() -> None:
     from ctypes import addressof, sizeof
 
-    from wasmtime import _bindings
-
     from ptc.sandbox.wasm import hostcalls
+    from wasmtime import _bindings
 
     value = _bindings.wasmtime_component_val_t()
     hostcalls.write_string(addressof(value), "añ😀")

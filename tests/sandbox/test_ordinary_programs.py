@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-
 from ptc.sandbox.seam import BindingCall, BindingError, ErrorClass, JsonValue, Member, Namespace
 
 from .conftest import Run
