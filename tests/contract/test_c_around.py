@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import pytest
@@ -15,6 +16,7 @@ from ptc.registry import (
     ToolError,
     ToolFailure,
     ToolSuccess,
+    fuse,
     text_block,
 )
 from ptc.registry.lossless import is_frozen
@@ -47,7 +49,7 @@ def success(value, **fields):
     return ToolSuccess(value=value, content=[text_block("authored")], **fields)
 
 
-def authored_failure(message="mine", **fields):
+def authored_failure(message="mine", **fields: Any):
     return ToolFailure(error=ToolError(message), content=[text_block("verbatim")], **fields)
 
 
@@ -136,8 +138,6 @@ async def test_when_both_have_fired_the_wrappers_reason_is_taken(rig, kit, sourc
     rig.add("echo")
     result = await rig.run(signal=source.signal)
     assert kit.identity(result) == BEFORE
-    from ptc.registry import fuse
-
     fused, _part = fuse(own.signal, source.signal)
     assert str(fused.reason) == "of the wrapper"
 
@@ -286,11 +286,11 @@ class QuotaError(HarnessError):
     default_code = "QUOTA"
 
 
-class ForeignAbort(Exception):
+class ForeignAbortError(Exception):
     pass
 
 
-ForeignAbort.__name__ = "AbortError"
+ForeignAbortError.__name__ = "AbortError"
 REASON = LookupError("the reason itself")
 
 
@@ -301,7 +301,7 @@ REASON = LookupError("the reason itself")
         (LookupError("disk"), None, None),
         (QuotaError("quota"), ("QuotaError", "QUOTA"), ("QuotaError", "QUOTA")),
         (REASON, None, ABORTED),
-        (ForeignAbort("foreign"), None, ABORTED),
+        (ForeignAbortError("foreign"), None, ABORTED),
         (AbortError("my words"), ABORTED, ABORTED),
         (ExceptionGroup("group", [ExceptionGroup("inner", [REASON])]), None, ABORTED),
     ],
@@ -408,7 +408,7 @@ async def test_a_wrapper_that_raises_ends_the_call_and_loses_deferred_contexts(r
 
 
 @pytest.mark.contract("C36")
-@pytest.mark.parametrize("thrown", [REASON, AbortError("mine"), ForeignAbort("foreign")])
+@pytest.mark.parametrize("thrown", [REASON, AbortError("mine"), ForeignAbortError("foreign")])
 @pytest.mark.parametrize("invoked", [False, True])
 async def test_a_wrapper_that_gives_up_with_the_caller_is_a_cancellation(rig, kit, source, thrown, invoked):
     async def wrapper(_view, next_):
@@ -563,8 +563,8 @@ async def test_deferred_contexts_go_before_the_results_own(rig, kit, fails):
 
     async def wrapper(_view, next_):
         await next_()
-        extra = {"additional_contexts": [kit.context("wrapper's")]}
-        return authored_failure(**extra) if fails else success(1, **extra)
+        extra = [kit.context("wrapper's")]
+        return authored_failure(additional_contexts=extra) if fails else success(1, additional_contexts=extra)
 
     wrap(rig, wrapper)
     rig.add("echo", body)

@@ -10,6 +10,7 @@ from ptc.registry import (
     Accept,
     Block,
     Cancel,
+    ContextMessage,
     Deny,
     ErrorInfo,
     SignalSource,
@@ -200,8 +201,6 @@ async def test_a_part_that_is_no_json_becomes_a_json_safe_error_before_finalize(
 
 @pytest.mark.contract("C57")
 async def test_a_deferred_context_that_is_no_json_is_caught_too(rig):
-    from ptc.registry import ContextMessage
-
     async def body(_arguments, run):
         run.defer_context(ContextMessage(content=[text_block("x")], source={"kind": {1}}))
 

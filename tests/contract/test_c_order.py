@@ -8,6 +8,7 @@ from ptc.registry import (
     Ask,
     Block,
     Deny,
+    ScopeKey,
     ToolExecutionInput,
     text_block,
 )
@@ -89,8 +90,6 @@ class Arguments(dict):
 
 @pytest.mark.contract("C1")
 async def test_the_stages_come_in_their_order(rig, recorded):
-    from ptc.registry import ScopeKey
-
     result = await rig.run("staged", Arguments(rig.note), agent=ScopeKey("agent"))
     assert not result.is_error
     first, rest = rig.seen[0], [what for what in rig.seen if what != "arguments"]
