@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RefusedError", "tools"]
 
-SKIPPED_FOLDERS = frozenset(".git .hg .svn .tox .nox __pycache__ node_modules build dist".split())
+SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", ".tox", ".nox", "__pycache__", "node_modules", "build", "dist"})
 SKIPPED_IF_THEY_HOLD = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})  # virtual environments, and caches that say so
 MAX_ENTRIES = 500_000  # of one walk: a root such as "/" ends with an error instead of keeping a thread for minutes
 MAX_READ = 16 * 1024 * 1024

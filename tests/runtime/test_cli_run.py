@@ -25,10 +25,11 @@ def tools(marker: str = ""):
         return 2 * x
 
     @ptc.tool
-    async def pay(amount: int) -> str:
-        """Pay, slowly."""
+    async def pay(amount: int, run: ptc.ToolRunContext) -> str:
+        """Pay, slowly, unless it is told to stop."""
         pathlib.Path(marker).write_text("paid")
-        await asyncio.sleep(60)
+        async with run.signal.cancel_scope():
+            await asyncio.sleep(60)
         return "paid"
 
     return [double, pay]
