@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias, runtime_checkable
 
-from typing_extensions import TypeAliasType
-
 __all__ = [
     "AbortSignal",
     "BindingCall",
@@ -37,7 +35,7 @@ __all__ = [
     "SandboxUnavailableError",
 ]
 
-JsonValue = TypeAliasType("JsonValue", None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"])
+JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
 
 
 class SandboxError(Exception):
