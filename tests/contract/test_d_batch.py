@@ -240,6 +240,27 @@ async def test_calls_are_classified_just_before_their_start(rig, bench):
     assert rig.seen == ["classified anew", "body"]
 
 
+@pytest.mark.contract("D3")
+async def test_the_first_call_that_is_not_parallel_ends_the_group_for_good(rig, bench):
+    answers = iter([False, True])
+
+    def moody(_arguments):
+        rig.note("moody asked")
+        return next(answers)
+
+    bench.gated("slow")
+    rig.add("moody", is_concurrency_safe=moody)
+    async with anyio.create_task_group() as group:
+        group.start_soon(bench.run, "slow", "slow", "moody")
+        await anyio.wait_all_tasks_blocked()
+        await bench.release("1")
+        assert rig.seen.count("moody asked") == 1
+        assert bench.log.short() == ["call:1", "call:2", "result:1"]
+        await bench.release("2")
+    assert bench.log.short() == ["call:1", "call:2", "result:1", "result:2", "call:3", "result:3"]
+    assert rig.seen.count("moody asked") == 2
+
+
 @pytest.mark.contract("D3", "D4")
 async def test_a_call_is_not_classified_while_no_slot_is_free(rig, bench):
     bench.gated("slow", is_concurrency_safe=lambda _arguments: rig.note("classified") or True)
