@@ -209,7 +209,8 @@ async def record_settle(log: SessionLog, events: EventBus, outer: ToolExecution,
         data["error"] = {"name": info.name, "code": info.code, **reason}
     if not isinstance(outcome.meta, Missing):
         data["meta"] = outcome.meta
-    decision = _decision(call)
+    # Who decided, where somebody did: the record of a denied call is as complete as any other.
+    decision = call.pipeline_call.decision_record()
     if decision is not None:
         data["decision"] = decision
     await log.append("tool/ptc-dispatch", data)
@@ -237,19 +238,6 @@ async def _shaped(events: EventBus, outer: ToolExecution, call: SubCall, outcome
             error,
         )
         return materialise(outcome.content, root="content")
-
-
-def _decision(call: SubCall) -> JsonObject | None:
-    """Names who decided, where somebody did (the record of a denied call is as complete as any other)."""
-    made = call.pipeline_call
-    if made.blocked_by is not None:
-        return {"outcome": "block", "by": made.blocked_by}
-    if made.decision is None or (made.decision == "allow" and made.decided_by is None):
-        return None
-    decided: JsonObject = {"outcome": made.decision}
-    if made.decided_by is not None:
-        decided["by"] = made.decided_by
-    return decided
 
 
 def image_message(outcome: ToolExecutionResult) -> ContextMessage | None:
