@@ -7,6 +7,7 @@ which the program made them; an exclusive one has the lane to itself until its c
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 
 import anyio
@@ -16,6 +17,8 @@ from ..registry import EventBus, Pipeline, SessionLog, Signal, ToolExecution, To
 from .dispatch import DISPATCH_LOG_EVENT, SubCall, image_message, record_settle, record_start, run_over
 
 __all__ = ["Lane"]
+
+_LOGGER = logging.getLogger("ptc.runtime")
 
 
 class Lane:
@@ -111,7 +114,9 @@ class Lane:
             try:
                 await record_start(self._log, self._outer, call)
             except Exception as error:  # noqa: BLE001 - fails closed: what cannot be recorded does not happen
-                call.refuse(f"{call.name} did not run, because its start could not be recorded: {error}")
+                # What failed is the host's own business; the program learns only that nothing happened.
+                _LOGGER.error("the start of %s (%s) could not be recorded: %s", call.call_id, call.name, error)
+                call.refuse(f"{call.name} did not run, because its start could not be recorded")
                 return
         self._exclusive = call.mode == "exclusive"
         self._started.append(call)
