@@ -113,7 +113,7 @@ class Lane:
         if self._log is not None:
             try:
                 await record_start(self._log, self._outer, call)
-            except Exception:  # noqa: BLE001 - fails closed: what cannot be recorded does not happen
+            except Exception:
                 # What failed is the host's own business; the program learns only that nothing happened.
                 _LOGGER.exception("the start of %s (%s) could not be recorded", call.call_id, call.name)
                 call.refuse(f"{call.name} did not run, because its start could not be recorded")
