@@ -18,6 +18,9 @@ _CLAIMABLE = {
     kind.value: kind for kind in (FailureKind.EXCEPTION, FailureKind.INVALID_OUTPUT, FailureKind.OUTPUT_LIMIT)
 }
 _MAX_LINE = 1_000_000
+_MAX_VALUES = 2_000_000
+"""Commas in one message: small values cost many times their text once they are objects of the host."""
+_ENVELOPE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,11 @@ def to_json(value: object, root: str) -> str:
     return encode(value, root)
 
 
-def read_calls(text: str) -> list[PeerCall]:
-    """Returns the well-formed calls of a `submit` message, in order."""
-    frames = _loads(text)
+def read_calls(text: str) -> list[PeerCall] | None:
+    """Returns the well-formed calls of a `submit` message, in order; `None` when it is no such message at all."""
+    frames = _loads(text) if text.count(",") <= _MAX_VALUES else None
     if not isinstance(frames, list):
-        return []
+        return None
     suspect = _SUSPECT.search(text) is not None
     calls = (_read_call(frame, suspect) for frame in frames)
     return [call for call in calls if call is not None]
@@ -92,8 +95,16 @@ def _read_call(frame: object, suspect: bool) -> PeerCall | None:
             return None
 
 
-def read_completion(text: str) -> Completion | None:
-    """Returns the completion, or `None` when the message is not one (contract F39)."""
+def read_completion(text: str, max_bytes: int) -> Completion | None:
+    """Returns the completion, or `None` when the message is not one (contract F39).
+
+    Size comes first: what is more than the output cap is not even parsed (contract F47).
+    """
+    if len(text) > max_bytes + _ENVELOPE:
+        return Completion(kind=FailureKind.OUTPUT_LIMIT)
+    if text.count(",") > _MAX_VALUES:
+        message = f"program completion must be lossless JSON: it has more than {_MAX_VALUES} values"
+        return Completion(kind=FailureKind.INVALID_OUTPUT, message=message)
     match _loads(text):
         case ["nothing"]:
             return Completion()

@@ -37,7 +37,6 @@ from .wakeup import thread_safe_caller
 __all__ = ["Exit", "Port", "RunLimits", "Supervisor", "Vehicle", "abort_text", "failed_before_start"]
 
 _MILLISECONDS = 1000.0
-_FLOOD = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +94,7 @@ class Port:
     def waiting(self) -> None:
         """The program has given control away."""
         self._supervisor.clock.pause()
+        self._supervisor.sent_bytes = 0
 
     def submit(self, text: str) -> None:
         """The program makes calls."""
@@ -122,9 +122,11 @@ class ComputeClock:
 
     @property
     def ms(self) -> float:
+        # `_spent` first: a pause between the two reads then counts too little, which the next look mends.
+        spent = self._spent
         since = self._since
         running = time.perf_counter() - since if since is not None else 0.0
-        return (self._spent + running) * _MILLISECONDS
+        return (spent + running) * _MILLISECONDS
 
 
 class Supervisor:
@@ -149,7 +151,7 @@ class Supervisor:
         self._seen: set[int] = set()
         self._outstanding = 0
         self._queued_bytes = 0
-        self._refused = 0
+        self.sent_bytes = 0
         self._to_await: deque[tuple[PeerCall, Awaitable[JsonValue | JsonText], int]] = deque()
         self._unstarted: dict[int, Awaitable[JsonValue | JsonText]] = {}
         self._calls = 0
@@ -166,15 +168,22 @@ class Supervisor:
         """Reads a `submit` message and queues its calls for the event loop."""
         if self._cause is not None:
             return
+        # Before anything is parsed: text becomes many times its size in objects of the host.
+        self.sent_bytes += len(text)
+        most = self._limits.max_queued_bytes
+        if self.sent_bytes > most:
+            self.end(FailureKind.PROTOCOL, f"the program sent more than {most} bytes of calls without waiting for any")
+            return
         calls = read_calls(text)
+        if calls is None:
+            self.end(FailureKind.PROTOCOL, "the program's side sent calls that cannot be read")
+            return
         size = len(text) // max(1, len(calls))
         for call in calls:
             if call.call_id in self._seen:
                 continue
             self._seen.add(call.call_id)
             self._inbox.append((call, size))
-        if len(self._inbox) + self._refused > _FLOOD * self._limits.max_outstanding_calls:
-            self.end(FailureKind.PROTOCOL, "the program made more calls than it could wait for, and went on")
         self._soon(self._answer_inbox)
 
     def take_output(self, text: str) -> None:
@@ -280,7 +289,6 @@ class Supervisor:
         if refusal is None and self._queued_bytes + size > self._limits.max_queued_bytes:
             refusal = f"unanswered calls hold more than {self._limits.max_queued_bytes} bytes; await some of them first"
         if refusal is not None or member is None:
-            self._refused += 1
             self._vehicle.reply(encode_reply(call.call_id, False, to_json(refusal, "refusal")))
             return
         self._outstanding += 1

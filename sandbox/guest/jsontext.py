@@ -15,6 +15,7 @@ __all__ = ["MAX_DEPTH", "LossyValueError", "decode", "encode"]
 MAX_DEPTH = 256
 """Levels of nesting that cross; at least 200 work everywhere (ruling 34)."""
 
+_MAX_INT_BITS = 14_284  # 4300 decimal digits, which is what Python reads back
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _loads = json.JSONDecoder().decode
@@ -171,10 +172,10 @@ def _string(value: str) -> str:
 
 
 def _integer(value: int) -> str:
-    try:
-        return _int_text(value)
-    except ValueError:
-        raise _LossyError("is an integer of more than 4300 digits; send it as hex(...)") from None
+    # By its size, whatever the program has set as the interpreter's own limit.
+    if value.bit_length() > _MAX_INT_BITS:
+        raise _LossyError("is an integer of more than 4300 digits; send it as hex(...)")
+    return _int_text(value)
 
 
 def _number(value: float) -> str:

@@ -19,6 +19,8 @@ from .jsontext import decode
 __all__ = ["GuestLoop"]
 
 _MICROSECONDS = 1_000_000
+_LONGEST_S = 1_000_000.0
+"""The longest single wait, in seconds; longer ones are waited in parts."""
 _monotonic = time.monotonic
 
 
@@ -33,6 +35,7 @@ class GuestLoop(base_events.BaseEventLoop):
         super().__init__()
         self._channel = channel
         self._outbox: list[str] = []
+        self._unsent: list[str] = []
         self._pending: dict[int, asyncio.Future[object]] = {}
         self._settled: list[tuple[int, bool, object]] = []
         self._next_id = 0
@@ -50,12 +53,13 @@ class GuestLoop(base_events.BaseEventLoop):
 
     # Calls to the host
 
-    def submit(self, target: str, arguments: str, line: int) -> asyncio.Future[object]:
+    def submit(self, target: str, arguments: str, title: str, line: int) -> asyncio.Future[object]:
         """Queues a call; it goes out when the loop next waits, together with all others of the same turn.
 
         Args:
             target: namespace and member, as two JSON strings with a comma between.
             arguments: the arguments, as JSON.
+            title: how the program writes the call.
             line: the program's line.
         """
         self._next_id += 1
@@ -63,6 +67,7 @@ class GuestLoop(base_events.BaseEventLoop):
         settled = self.create_future()
         self._pending[call_id] = settled
         self._outbox.append(f"[{call_id},{target},{arguments},{line}]")
+        self._unsent.append(f"{title} on line {line}")
         return settled
 
     def flush(self) -> None:
@@ -70,7 +75,12 @@ class GuestLoop(base_events.BaseEventLoop):
         if self._outbox:
             calls = "[" + ",".join(self._outbox) + "]"
             self._outbox.clear()
+            self._unsent.clear()
             self._channel.submit(calls)
+
+    def unsent(self) -> list[str]:
+        """Returns one phrase for each call that was queued and has not gone out."""
+        return list(self._unsent)
 
     def sleep(self, seconds: float) -> None:
         """Blocks the whole program for a time, as `time.sleep` does; what settles meanwhile is kept for later."""
@@ -79,7 +89,7 @@ class GuestLoop(base_events.BaseEventLoop):
         self.flush()
         until = _monotonic() + seconds
         while (left := until - _monotonic()) > 0:
-            self._receive(max(1, int(left * _MICROSECONDS)))
+            self._receive(max(1, int(min(left, _LONGEST_S) * _MICROSECONDS)))
 
     def _receive(self, timeout_us: int) -> None:
         for call_id, ok, value in decode(self._channel.wait(timeout_us)):  # type: ignore[attr-defined]
@@ -103,8 +113,10 @@ class GuestLoop(base_events.BaseEventLoop):
         if ready or self._settled or self._stopping:  # type: ignore[attr-defined]
             if self._pending and not self._settled:
                 self._receive(0)
-        else:
+        elif self._pending or scheduled:
             self._receive(self._until_next_timer())
+        else:
+            raise RuntimeError("the program waits for something that cannot happen: no call and no timer is pending")
         self._deliver()
         now = self.time() + self._clock_resolution  # type: ignore[attr-defined]
         while scheduled and scheduled[0]._when < now:
@@ -123,7 +135,7 @@ class GuestLoop(base_events.BaseEventLoop):
         scheduled = self._scheduled  # type: ignore[attr-defined]
         if not scheduled:
             return -1
-        return max(0, int((scheduled[0]._when - self.time()) * _MICROSECONDS) + 1)
+        return max(0, int(min(scheduled[0]._when - self.time(), _LONGEST_S) * _MICROSECONDS) + 1)
 
     def run_program(self, main: Coroutine[Any, Any, object]) -> object:
         """Turns the loop until `main` has ended, and returns its result; other tasks are left where they are."""

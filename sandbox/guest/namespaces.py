@@ -188,7 +188,7 @@ def _make_member(
     async def carry(arguments: str, refusal: str | None, line: int) -> object:
         if refusal is not None:
             raise fail(refusal, member)
-        ok, value = await loop.submit(target, arguments, line)  # type: ignore[misc]
+        ok, value = await loop.submit(target, arguments, f"{title}(...)", line)  # type: ignore[misc]
         if not ok:
             raise fail(str(value), member)
         return value

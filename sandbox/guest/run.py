@@ -58,7 +58,7 @@ def run(channel: Channel, request: str) -> str:
         outcome = loop.run_program(_guarded(namespace.pop(FILENAME)))  # type: ignore[arg-type]
     except BaseException as error:
         outcome = _Raised(error)
-    return _complete(outcome, ledger)
+    return _complete(outcome, ledger.never_awaited() + loop.unsent())
 
 
 def _plain_failure(message: str, _member: str) -> Exception:
@@ -81,10 +81,9 @@ async def _guarded(main: Callable[[], Coroutine[Any, Any, object]]) -> object:
         return _Raised(error)
 
 
-def _complete(returned: object, ledger: CallLedger) -> str:
+def _complete(returned: object, forgotten: list[str]) -> str:
     if isinstance(returned, _Raised):
         return _failure("exception", describe(returned.error))
-    forgotten = ledger.never_awaited()
     if forgotten:
         shown = "; ".join(forgotten[:5]) + ("; ..." if len(forgotten) > 5 else "")
         plural = "these calls were" if len(forgotten) > 1 else "this call was"

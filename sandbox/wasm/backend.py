@@ -75,7 +75,7 @@ class WasmSandbox:
         max_output_bytes: int = 64 << 20,
         max_concurrent_runs: int = 256,
         max_outstanding_calls: int = 10_000,
-        max_queued_bytes: int = 64 << 20,
+        max_queued_bytes: int = 16 << 20,
         ready: int = 1,
         cache_directory: str | Path | None = None,
         progress: Progress | None = None,
@@ -144,7 +144,7 @@ class WasmSandbox:
             return failed_before_start(failure, self._limits.max_output_bytes)
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(self._max_runs)
-        vehicle = _WasmVehicle(self._slots, _encode_request(request), self._threads)
+        vehicle = _WasmVehicle(self._slots, _encode_request(request), self._threads, self._limits.max_output_bytes)
         supervisor = Supervisor(request, self._limits, vehicle)
         self._running.add(supervisor)
         try:
@@ -178,7 +178,8 @@ class WasmSandbox:
 class _WasmVehicle:
     """Carries one program in a slot, in a thread of its own."""
 
-    def __init__(self, slots: _Slots, request: str, threads: anyio.CapacityLimiter) -> None:
+    def __init__(self, slots: _Slots, request: str, threads: anyio.CapacityLimiter, max_output_bytes: int) -> None:
+        self._max_output_bytes = max_output_bytes
         self._slots = slots
         self._request = request
         self._threads = threads
@@ -198,14 +199,15 @@ class _WasmVehicle:
             self._slots.give_back(slot)
         if completion is None:
             return Exit(self._carried.exited or "worker exited before completing")
-        return read_completion(completion)
+        return read_completion(completion, self._max_output_bytes)
 
     def reply(self, text: str) -> None:
         self._carried.reply(text)
 
     def kill(self) -> None:
-        slot = self._slot
+        # In this order: the run's thread sets the slot and then looks at `killed`, so one of the two is always seen.
         self._carried.killed = True
+        slot = self._slot
         if slot is not None:
             slot.kill(self._carried)
 

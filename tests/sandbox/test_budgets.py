@@ -230,3 +230,74 @@ async def test_more_calls_than_may_be_outstanding_are_refused_one_by_one(
 def test_a_budget_that_is_none_is_refused_when_the_sandbox_is_built(budget: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(budget))):
         WasmSandbox(**budget)  # type: ignore[arg-type]
+
+
+async def test_a_flood_of_calls_is_not_even_parsed(make_sandbox: SandboxFactory, calls: Calls) -> None:
+    async with make_sandbox(max_queued_bytes=100_000) as sandbox:
+        program = "await tools.echo(value='x' * 200_000)"
+        result = await sandbox.run(SandboxRequest(program=program, namespaces=[calls.namespace()]))
+        assert result.error is not None
+        assert result.error.kind == "protocol"
+        assert "more than 100000 bytes of calls" in result.error.message
+        assert calls.made == []
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("import asyncio\nawait asyncio.Event().wait()", "waits for something that cannot happen"),
+        ("import sys\nsys.set_int_max_str_digits(0)\nawait tools.echo(value=10**5000)", "more than 4300 digits"),
+        ("import sys\nsys.set_int_max_str_digits(0)\nreturn 10**5000", "more than 4300 digits"),
+        (
+            "import asyncio\ntask = asyncio.create_task(tools.echo(value=1))\nawait asyncio.sleep(0)\nreturn 1",
+            "tools.echo(...) on line 2",
+        ),
+    ],
+)
+async def test_what_would_hang_or_be_lost_is_told_at_once(run: Run, program: str, told: str) -> None:
+    result = await run(program)
+    assert result.error is not None
+    assert told in result.error.message
+
+
+async def test_a_timer_in_the_far_future_does_no_harm(run: Run) -> None:
+    result = await run(
+        "import asyncio\ntask = asyncio.create_task(asyncio.sleep(1e30))\nawait asyncio.sleep(0.01)\nreturn 1"
+    )
+    assert (result.error, result.value_json) == (None, "1")
+
+
+async def test_very_many_calls_at_once_are_refused_one_by_one(make_sandbox: SandboxFactory, calls: Calls) -> None:
+    async with make_sandbox(max_outstanding_calls=10) as sandbox:
+        program = (
+            "import asyncio\n"
+            "got = await asyncio.gather(*[tools.slow(ms=1) for _ in range(3000)], return_exceptions=True)\n"
+            "return sum(isinstance(g, ToolCallError) for g in got)"
+        )
+        result = await sandbox.run(SandboxRequest(program=program, namespaces=[calls.namespace()]))
+        assert (result.error, result.value_json) == (None, "2990")
+
+
+async def test_a_kill_between_taking_a_slot_and_starting_is_seen(make_sandbox: SandboxFactory) -> None:
+    async with make_sandbox() as sandbox:
+        await sandbox.prepare()
+        slots = sandbox._slots  # type: ignore[attr-defined]
+        source, take = SignalSource(), slots.take
+
+        def slow_take() -> object:
+            slot = take()
+            time.sleep(0.3)
+            return slot
+
+        slots.take = slow_take
+
+        async def stop() -> None:
+            await anyio.sleep(0.1)
+            source.abort("stop")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stop)
+            result = await sandbox.run(SandboxRequest(program=HOT, signal=source.signal))
+        assert result.error is not None
+        assert result.error.kind == "abort"
+        assert result.logs == ()
