@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..registry import (
@@ -51,6 +52,7 @@ class Agent(ScopeKey):
         self._host = host
         self.session: Session | None = session
         self.tools: ScopedTools = host.registry.context(self)
+        self._used: set[str] | None = None
         self.turn = 1
         self.step = 0
 
@@ -79,7 +81,8 @@ class Agent(ScopeKey):
         """Executes the calls of one step of the model, and returns when nothing of them runs any more.
 
         Args:
-            calls: the calls, in the model's order. A call without an id is given one.
+            calls: the calls, in the model's order. A call without an id is given one; an id that the session has
+                already is recorded with a number behind it (`call_0~2`), and answered as it was asked.
             signal: cancels them.
 
         Returns:
@@ -90,9 +93,28 @@ class Agent(ScopeKey):
             ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
         """
         self.step += 1
-        identified = [call if call.call_id else _identified(call) for call in calls]
+        given = [call.call_id for call in calls]
+        identified = [replace(call, call_id=await self._unused(call.call_id)) for call in calls]
         log = BatchLog(self.turn, self.step) if self.session is not None else None
-        return await self._host.execute(ToolBatchInput(calls=identified, signal=signal, agent=self, log=log))
+        batch = ToolBatchInput(calls=identified, signal=signal, agent=self, log=log)
+        result = await self._host.execute(batch)
+        outcomes = [
+            replace(outcome, call_id=asked or outcome.call_id)
+            for asked, outcome in zip(given, result.results, strict=True)
+        ]
+        return replace(result, results=tuple(outcomes))
+
+    async def _unused(self, asked: str) -> str:
+        """Returns an id that the session does not have yet, because some providers count from 0 in each turn (I8)."""
+        if self._used is None:
+            self._used = set() if self.session is None else await self.session.call_ids()
+        call_id = asked or f"call_{secrets.token_hex(_ID_BYTES)}"
+        number = 1
+        while call_id in self._used:
+            number += 1
+            call_id = f"{asked}~{number}"
+        self._used.add(call_id)
+        return call_id
 
     async def run_code(
         self, code: str, *, description: str = "Run a program", signal: Signal | None = None
@@ -110,7 +132,3 @@ class Agent(ScopeKey):
         call = ToolCall(name=RUN_CODE, arguments={"code": code, "description": description})
         batch = await self.execute([call], signal=signal)
         return batch.results[0].result
-
-
-def _identified(call: ToolCall) -> ToolCall:
-    return ToolCall(name=call.name, arguments=call.arguments, call_id=f"call_{secrets.token_hex(_ID_BYTES)}")

@@ -9,8 +9,10 @@ from ..registry import (
     DEFAULT_PARALLEL,
     ExecutorDescription,
     Pipeline,
+    ToolBatchExecutionError,
     ToolBatchInput,
     ToolBatchResult,
+    ToolExecution,
     ToolExecutor,
     ToolView,
     positive_cap,
@@ -105,7 +107,11 @@ class _BoundPtcExecutor:
     def __init__(self, executor: PtcExecutor, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._max_parallel = executor.max_parallel_tool_calls
-        self._transport = make_run_code(pipeline, executor.sandbox, executor.max_parallel_sub_calls)
+        self._faults: dict[tuple[object, str], Exception] = {}
+        self._transport = make_run_code(pipeline, executor.sandbox, executor.max_parallel_sub_calls, self._take_fault)
+
+    def _take_fault(self, call: ToolExecution, fault: Exception) -> None:
+        self._faults[call.agent, call.call_id] = fault
 
     def describe(self, tools: ToolView) -> ExecutorDescription:
         """Tells the model of `run_code` alone."""
@@ -121,5 +127,19 @@ class _BoundPtcExecutor:
         return [render_python(tools.schemas(with_output=True), transport=RUN_CODE).text]
 
     async def execute(self, batch: ToolBatchInput) -> ToolBatchResult:
-        """Executes the calls of one step (contract A60)."""
-        return await run_batch(self._pipeline, batch, transport=self._transport, max_parallel=self._max_parallel)
+        """Executes the calls of one step (contract A60).
+
+        Raises:
+            ToolBatchExecutionError: an internal fault, in the batch or inside a program, after everything was drained.
+        """
+        result = await run_batch(self._pipeline, batch, transport=self._transport, max_parallel=self._max_parallel)
+        faults = [self._faults.pop((batch.agent, one.call_id), None) for one in result.results]
+        for fault in faults:
+            if fault is not None:
+                raise ToolBatchExecutionError(
+                    f"a program was stopped, because the host failed: {fault}",
+                    results=result.results,
+                    additional_contexts=result.additional_contexts,
+                    concluded=result.concluded,
+                ) from fault
+        return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 
 import anyio
 from anyio.abc import TaskGroup
@@ -33,6 +34,7 @@ class Lane:
         signal: the run's own signal, which its calls are given.
         log: the session's log, or `None` when there is no agent or no session (contract E36).
         max_parallel: how many bodies may run at once.
+        on_fault: told of faults of the host; it ends the run.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Lane:
         signal: Signal,
         log: SessionLog | None,
         max_parallel: int,
+        on_fault: Callable[[Exception], None],
     ) -> None:
         self._tasks = tasks
         self._pipeline = pipeline
@@ -54,13 +57,13 @@ class Lane:
         self._signal = signal
         self._log = log
         self._max_parallel = max_parallel
+        self._on_fault = on_fault
         self._queue: deque[SubCall] = deque()
         self._started: deque[SubCall] = deque()
         self._in_flight = 0
         self._exclusive = False
         self._log_work = 0
         self._over: str | None = None
-        self._fault: Exception | None = None
         self._wake = anyio.Event()
 
     @property
@@ -85,8 +88,8 @@ class Lane:
     async def drive(self) -> None:
         """Performs the ordered stages until the run is over and everything that started has been committed.
 
-        Raises:
-            Exception: the first fault of the log while a settled call was recorded, after everything was drained.
+        A fault of the host, for example a record that cannot be written, is told to `on_fault`, which ends the run;
+        what has started is drained and recorded as far as that is possible.
         """
         while True:
             # A new event before looking, so that what comes while looking is not lost.
@@ -99,8 +102,6 @@ class Lane:
                 break
             else:
                 await self._wake.wait()
-        if self._fault is not None:
-            raise self._fault
 
     def _may_start(self, call: SubCall) -> bool:
         if self._exclusive:
@@ -120,7 +121,10 @@ class Lane:
                 return
         self._exclusive = call.mode == "exclusive"
         self._started.append(call)
-        await call.pipeline_call.prepare()
+        try:
+            await call.pipeline_call.prepare()
+        except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself
+            self._on_fault(error)
         if call.pipeline_call.needs_dispatch:
             self._in_flight += 1
             self._tasks.start_soon(self._body, call)
@@ -131,13 +135,19 @@ class Lane:
         try:
             # The run's signal fires when anything ends the run, so no call needs a shelter of its own.
             await call.pipeline_call.dispatch(shelter=self._signal)
+        except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; it must not cancel other bodies
+            self._on_fault(error)
         finally:
             self._in_flight -= 1
             call.settled = True
             self._wake.set()
 
     async def _commit(self, call: SubCall) -> None:
-        outcome = await call.pipeline_call.finish()
+        try:
+            outcome = await call.pipeline_call.finish()
+        except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; the call is recorded as aborted
+            self._on_fault(error)
+            outcome = call.pipeline_call.interrupt()
         image = image_message(outcome)
         if image is not None:
             self._run.defer_context(image)
@@ -163,9 +173,8 @@ class Lane:
     async def _settle(self, log: SessionLog, call: SubCall) -> None:
         try:
             await record_settle(log, self._events, self._outer, call)
-        except Exception as error:  # noqa: BLE001 - the lane raises it once all is drained
-            if self._fault is None:
-                self._fault = error
+        except Exception as error:  # noqa: BLE001 - it ends the run: nothing more happens that has no record
+            self._on_fault(error)
         finally:
             self._log_work -= 1
             self._wake.set()

@@ -5,7 +5,8 @@ The definition belongs to the executor and not to the registry, which only reser
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 
@@ -16,6 +17,7 @@ from ..registry import (
     Pipeline,
     SignalSource,
     ToolDefinition,
+    ToolExecution,
     ToolRunContext,
     ToolSchema,
     ToolView,
@@ -42,7 +44,7 @@ from .rendering import render_outcome, render_value
 if TYPE_CHECKING:
     from ..registry import ContentBlock, SessionLog
 
-__all__ = ["NAMESPACE", "RUN_CODE", "make_run_code"]
+__all__ = ["NAMESPACE", "RUN_CODE", "FaultReport", "make_run_code"]
 
 RUN_CODE = "run_code"
 """The transport's name."""
@@ -52,6 +54,7 @@ NAMESPACE = "tools"
 
 _ERROR_CLASS = ErrorClass("ToolCallError", "toolName")
 _SETTLED = "run_code settled"
+_FAULT = "the host failed while it ran the program, which was stopped"
 
 _DESCRIPTION = (
     "Runs a Python program that calls tools. Two arguments are required: `code` and `description`. The code is the "
@@ -70,19 +73,26 @@ _LABEL = (
 )
 
 
-def make_run_code(pipeline: Pipeline, sandbox: Sandbox, max_parallel_sub_calls: int) -> ToolDefinition:
+FaultReport: TypeAlias = Callable[[ToolExecution, Exception], None]
+"""Takes a fault of the host in a `run_code` call, so that whoever runs the batch can raise it."""
+
+
+def make_run_code(
+    pipeline: Pipeline, sandbox: Sandbox, max_parallel_sub_calls: int, report: FaultReport
+) -> ToolDefinition:
     """Makes the `run_code` of one executor (contract E1 to E8).
 
     Args:
         pipeline: what the sub-calls pass.
         sandbox: where programs run.
         max_parallel_sub_calls: how many tools of one program may run at once.
+        report: told of faults of the host, for example a record that could not be written.
     """
 
     async def execute(arguments: Any, run: ToolRunContext) -> JsonValue:
         if not arguments["description"].strip():
             raise ValueError("invalid description: expected a non-empty string")
-        return await _Program(pipeline, sandbox, max_parallel_sub_calls, run).complete(arguments["code"])
+        return await _Program(pipeline, sandbox, max_parallel_sub_calls, report, run).complete(arguments["code"])
 
     return define_tool(
         name=RUN_CODE,
@@ -117,7 +127,11 @@ def _present_call(arguments: Any) -> JsonObject:
 class _Program:
     """One program: its bindings, its lane, and its end."""
 
-    def __init__(self, pipeline: Pipeline, sandbox: Sandbox, max_parallel: int, run: ToolRunContext) -> None:
+    def __init__(
+        self, pipeline: Pipeline, sandbox: Sandbox, max_parallel: int, report: FaultReport, run: ToolRunContext
+    ) -> None:
+        self._report = report
+        self._fault: Exception | None = None
         self._pipeline = pipeline
         self._sandbox = sandbox
         self._max_parallel = max_parallel
@@ -132,38 +146,45 @@ class _Program:
         """Runs the program, drains what it started, and returns the value of `run_code` (contract E31, E34)."""
         request = SandboxRequest(program=code, namespaces=[self._namespace()], signal=self._controller.signal)
         unfollow = self._follow_caller()
-        fault: Exception | None = None
+        broken: Exception | None = None
         result: SandboxResult | None = None
-        driver = _Driver()
         try:
             async with anyio.create_task_group() as tasks:
-                registry = self._pipeline.registry
                 lane = self._lane = Lane(
                     tasks,
                     self._pipeline,
-                    registry.events,
+                    self._pipeline.registry.events,
                     self._outer,
                     self._run,
                     self._controller.signal,
                     self._log(),
                     self._max_parallel,
+                    self._fail,
                 )
-                tasks.start_soon(driver.run, lane)
+                tasks.start_soon(lane.drive)
                 try:
                     result = await self._sandbox.run(request)
                 except Exception as error:  # noqa: BLE001 - carried past the group, which would wrap it and cancel the bodies
-                    fault = error
+                    broken = error
                 finally:
                     self._controller.abort(_SETTLED)
                     lane.close(str(self._controller.signal.reason))
         finally:
             unfollow()
-        fault = fault or driver.fault
-        if fault is not None:
-            raise fault
-        if result is None:
-            raise RuntimeError("the sandbox gave neither a result nor an error")
+        if broken is not None:
+            raise broken
+        if self._fault is not None or result is None:
+            raise RuntimeError(_FAULT)
         return _value(result)
+
+    def _fail(self, fault: Exception) -> None:
+        """Ends the run for a fault of the host; its detail goes to the host and not to the model."""
+        if self._fault is None:
+            self._fault = fault
+            self._report(self._outer, fault)
+        self._controller.abort(_FAULT)
+        if self._lane is not None:
+            self._lane.close(_FAULT)
 
     def _follow_caller(self) -> Any:
         caller = self._run.signal
@@ -217,19 +238,6 @@ class _Program:
         call = SubCall(call_id, name, logged, made.line, pipeline_call, lambda: lane.over)
         lane.submit(call)
         return call
-
-
-class _Driver:
-    """Runs the lane's driver as a task that cannot raise: a fault must not cancel the bodies beside it."""
-
-    def __init__(self) -> None:
-        self.fault: Exception | None = None
-
-    async def run(self, lane: Lane) -> None:
-        try:
-            await lane.drive()
-        except Exception as error:  # noqa: BLE001 - raised by `complete`
-            self.fault = error
 
 
 def _value(result: SandboxResult) -> JsonValue:

@@ -106,6 +106,17 @@ class Session:
             self._tell(event)
         return event.seq
 
+    async def call_ids(self) -> set[str]:
+        """Returns the ids of the root calls that the session has already; none for a new one.
+
+        Raises:
+            LogUnavailableError: the store cannot be read.
+        """
+        if not self._resume:
+            return set()
+        events = await self._store.events(self.id)
+        return {str(event.data["callId"]) for event in events if event.type == "tool/call" and "callId" in event.data}
+
     async def _enter_store(self) -> None:
         # Whoever came while the first one waited keeps its place, also before those who find the session opened.
         with anyio.CancelScope(shield=True):

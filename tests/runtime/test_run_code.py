@@ -430,3 +430,65 @@ async def test_a_host_that_is_not_open_makes_no_agents_with_a_log(tmp_path: Any)
     host = ptc.Host(log=tmp_path / "x.db")
     with pytest.raises(RuntimeError, match="async with"):
         host.agent("early")
+
+
+@pytest.mark.contract("A60", "E31")
+async def test_a_settle_that_cannot_be_recorded_stops_the_run_and_is_the_hosts_to_know(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = rig.agent.session
+    assert session is not None
+    append = session.append
+
+    async def failing(type: str, data: Any, *, cites: int | None = None) -> int:
+        if type == SETTLE:
+            raise ptc.LogUnavailableError("cannot write /secret/place/ptc.db", reason="failed")
+        return await append(type, data, cites=cites)
+
+    monkeypatch.setattr(session, "append", failing)
+    with pytest.raises(ptc.ToolBatchExecutionError) as caught:
+        await rig.run("for n in range(1000):\n    await tools.write(name=str(n))")
+    assert isinstance(caught.value.__cause__, ptc.LogUnavailableError)
+    assert len(rig.bodies) <= 4
+    (outcome,) = caught.value.results
+    assert "/secret/place" not in str(outcome.result.content)
+    result = (await rig.events("tool/result"))[0][1]
+    assert "/secret/place" not in json.dumps(result)
+
+
+@pytest.mark.contract("A60")
+async def test_a_fault_of_the_pipeline_ends_the_run_and_not_the_wall_clock(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ptc.registry import PipelineCall
+
+    finish = PipelineCall.finish
+
+    async def broken(self: Any) -> Any:
+        if ":ptc:" in self.exec.call_id:
+            raise RuntimeError("broken stage")
+        return await finish(self)
+
+    monkeypatch.setattr(PipelineCall, "finish", broken)
+    with anyio.fail_after(20), pytest.raises(ptc.ToolBatchExecutionError, match="broken stage"):
+        await rig.run("await tools.double(x=1)\nwhile True:\n    pass")
+    assert [data["isError"] for _, data in await rig.events(SETTLE)] == [True]
+
+
+@pytest.mark.contract("I8", "E15")
+async def test_an_id_that_a_provider_uses_again_is_recorded_apart_and_answered_as_asked(rig: Rig) -> None:
+    def call() -> ptc.ToolCall:
+        arguments = {"code": "return await tools.double(x=1)", "description": "double"}
+        return ptc.ToolCall(name="run_code", arguments=arguments, call_id="call_0")
+
+    first = await rig.agent.execute([call()])
+    second = await rig.agent.execute([call(), call()])
+    answered = [outcome.call_id for outcome in (*first.results, *second.results)]
+    assert answered == ["call_0", "call_0", "call_0"]
+    assert [data["callId"] for _, data in await rig.events("tool/call")] == ["call_0", "call_0~2", "call_0~3"]
+    ids = [data["subCallId"] for _, data in await rig.events(START)]
+    assert ids == ["call_0:ptc:1", "call_0~2:ptc:1", "call_0~3:ptc:1"]
+    assert rig.agent.session is not None
+    again = rig.host.agent("tester", executor=ptc.PtcExecutor(sandbox=ptc.WasmSandbox()), session=rig.agent.session.id)
+    await again.execute([call()])
+    assert [data["callId"] for _, data in await rig.events("tool/call")][-1] == "call_0~4"
