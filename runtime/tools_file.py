@@ -76,7 +76,7 @@ def _load(source: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ToolsFileError(_told(source, str(path.resolve()), error)) from error
     return module
@@ -85,7 +85,7 @@ def _load(source: str) -> ModuleType:
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name is not None and name.startswith(error.name):
             raise ToolsFileError(
                 f"there is no tools module {name}; --tools takes a Python file or the name of a module"
@@ -93,7 +93,7 @@ def _import(name: str) -> ModuleType:
         raise ToolsFileError(_told(name, None, error)) from error
 
 
-def _told(source: str, file: str | None, error: Exception) -> str:
+def _told(source: str, file: str | None, error: BaseException) -> str:
     """Says what went wrong while a source was imported, and in which line of it."""
     line = error.lineno if isinstance(error, SyntaxError) and error.filename == file else None
     for frame in traceback.extract_tb(error.__traceback__):
@@ -112,5 +112,5 @@ def _call(source: str, factory: Callable[..., Any], settings: Mapping[str, str])
         raise ToolsFileError(f"tools() of {source} does not fit what was set ({error}); it takes {known}") from None
     try:
         return list(factory(**settings))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ToolsFileError(_told(source, str(Path(source).resolve()), error)) from error

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Settings", "Tools", "read_settings", "say", "usage_error"]
+__all__ = ["Settings", "Tools", "read_settings", "say", "shown", "usage_error"]
 
 _WRONG_USAGE = 2
 
@@ -42,6 +42,13 @@ def say(message: str) -> None:
 
     for line in message.split("\n"):
         sys.stderr.write(f"ptc: {visible(line).plain}\n")
+
+
+def shown(line: str) -> str:
+    """Returns one line of foreign output with everything escaped that would steer the terminal; tabs are kept."""
+    from .terminal import visible
+
+    return "\t".join(visible(part).plain for part in line.split("\t"))
 
 
 def usage_error(message: str) -> typer.Exit:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from .options import Settings, Tools, read_settings, say, usage_error
+from .options import Settings, Tools, read_settings, say, shown, usage_error
 
 if TYPE_CHECKING:
     from ...registry import ToolDefinition, ToolExecutionResult
@@ -64,7 +64,13 @@ def run(
     except KeyboardInterrupt:
         say("interrupted; the run was stopped")
         raise typer.Exit(_INTERRUPTED) from None
-    _show(outcome, as_json=json)
+    try:
+        _show(outcome, as_json=json)
+    except OSError as error:
+        # The reader of the output is gone or the disk is full; the run itself is recorded.
+        sys.stdout = None  # type: ignore[assignment] - else the interpreter tries once more to flush it
+        say(f"the output could not be written: {error.strerror}")
+        raise typer.Exit(1) from None
 
 
 class _Outcome:
@@ -154,18 +160,14 @@ def _show(outcome: _Outcome, *, as_json: bool) -> NoReturn:
 
         sys.stdout.write(to_json_text(_json(outcome)) + "\n")
     elif result.is_error:
-        from .terminal import visible
-
         say(f"recorded in {outcome.log} as {outcome.session}")
         for line in text.split("\n"):
-            sys.stderr.write(visible(line).plain + "\n")
+            sys.stderr.write(shown(line) + "\n")
     else:
         say(f"recorded in {outcome.log} as {outcome.session}")
         sys.stderr.flush()
-        from .terminal import visible
-
         for line in text.split("\n"):
-            sys.stdout.write(visible(line).plain + "\n")
+            sys.stdout.write(shown(line) + "\n")
     sys.stdout.flush()
     raise typer.Exit(1 if result.is_error else 0)
 

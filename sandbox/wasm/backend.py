@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import math
@@ -15,6 +16,7 @@ from typing import Literal, Self
 
 import anyio
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 from wasmtime import WasmtimeError
 
 from ..bindings import check_bindings
@@ -38,6 +40,8 @@ _LOGGER = logging.getLogger("ptc.sandbox")
 _MAX_WALL_MS = 2_147_483_647
 _MAX_SAFE_INTEGER = 2**53 - 1
 _LEAST_OUTPUT = 4
+_LEAST_MEMORY = 32 << 20  # the interpreter alone has about 25 MiB
+_SANDBOXES = itertools.count()
 _SEED_BITS = 128
 
 
@@ -45,12 +49,12 @@ class WasmSandbox:
     """Runs programs on CPython inside WebAssembly, a fresh interpreter for each (ruling 7, ruling 41).
 
     Build it anywhere; the first run, or `prepare`, builds the guest into the user's cache. One instance serves any
-    number of scopes and event loops. Close it with `aclose`, or enter it as an async context manager.
+    number of scopes, and one event loop after another. Close it with `aclose`, or enter it as an async context manager.
 
     Args:
         compute_ms: milliseconds that a program may have control (contract F17).
         max_wall_ms: milliseconds from request to result (contract F18).
-        max_memory_bytes: the most memory of a program (contract F19).
+        max_memory_bytes: the most memory of a program, at least 32 MiB (contract F19).
         max_output_bytes: bytes of logs and result together (contract F20).
         max_concurrent_runs: programs that run at once; more wait.
         max_outstanding_calls: calls of one program that may be unanswered at once.
@@ -84,7 +88,7 @@ class WasmSandbox:
         _check_positive("max_wall_ms", max_wall_ms)
         if max_wall_ms > _MAX_WALL_MS:
             raise ValueError(f"max_wall_ms must be at most {_MAX_WALL_MS}, not {max_wall_ms}")
-        _check_integer("max_memory_bytes", max_memory_bytes, 1)
+        _check_integer("max_memory_bytes", max_memory_bytes, _LEAST_MEMORY)
         _check_integer("max_output_bytes", max_output_bytes, _LEAST_OUTPUT)
         _check_integer("max_concurrent_runs", max_concurrent_runs, 1)
         _check_integer("max_outstanding_calls", max_outstanding_calls, 1)
@@ -106,7 +110,8 @@ class WasmSandbox:
         self._max_memory = max_memory_bytes
         self._max_runs = max_concurrent_runs
         self._running: set[Supervisor] = set()
-        self._threads: anyio.CapacityLimiter | None = None
+        # A limiter belongs to an event loop, and one sandbox may serve several one after another.
+        self._places: RunVar[anyio.CapacityLimiter] = RunVar(f"ptc-wasm-{next(_SANDBOXES)}")
         self._closed = False
 
     @property
@@ -142,9 +147,12 @@ class WasmSandbox:
         if request.signal is not None and request.signal.aborted:
             failure = RunFailure(FailureKind.ABORT, abort_text(request.signal.reason))
             return failed_before_start(failure, self._limits.max_output_bytes)
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(self._max_runs)
-        vehicle = _WasmVehicle(self._slots, _encode_request(request), self._threads, self._limits.max_output_bytes)
+        try:
+            places = self._places.get()
+        except LookupError:
+            places = anyio.CapacityLimiter(self._max_runs)
+            self._places.set(places)
+        vehicle = _WasmVehicle(self._slots, _encode_request(request), places, self._limits.max_output_bytes)
         supervisor = Supervisor(request, self._limits, vehicle)
         self._running.add(supervisor)
         try:
@@ -178,16 +186,29 @@ class WasmSandbox:
 class _WasmVehicle:
     """Carries one program in a slot, in a thread of its own."""
 
-    def __init__(self, slots: _Slots, request: str, threads: anyio.CapacityLimiter, max_output_bytes: int) -> None:
+    def __init__(self, slots: _Slots, request: str, places: anyio.CapacityLimiter, max_output_bytes: int) -> None:
         self._max_output_bytes = max_output_bytes
         self._slots = slots
         self._request = request
-        self._threads = threads
+        self._places = places
+        self._queue: anyio.CancelScope | None = None
         self._carried = Carried()
         self._slot: Slot | None = None
 
     async def drive(self, port: Port) -> Completion | Exit | None:
-        return await anyio.to_thread.run_sync(self._drive, port, limiter=self._threads)
+        # The wait for a place can be given up at any time; the thread cannot, it is killed and awaited.
+        with anyio.CancelScope() as queue:
+            self._queue = queue
+            if self._carried.killed:
+                return None
+            await self._places.acquire_on_behalf_of(self)
+        self._queue = None
+        if queue.cancelled_caught:
+            return None
+        try:
+            return await anyio.to_thread.run_sync(self._drive, port, limiter=anyio.CapacityLimiter(1))
+        finally:
+            self._places.release_on_behalf_of(self)
 
     def _drive(self, port: Port) -> Completion | Exit | None:
         if self._carried.killed:
@@ -207,9 +228,11 @@ class _WasmVehicle:
     def kill(self) -> None:
         # In this order: the run's thread sets the slot and then looks at `killed`, so one of the two is always seen.
         self._carried.killed = True
-        slot = self._slot
+        slot, queue = self._slot, self._queue
         if slot is not None:
             slot.kill(self._carried)
+        elif queue is not None:
+            queue.cancel()
 
 
 class _Slots:

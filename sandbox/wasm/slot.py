@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from wasmtime import Config, Engine, Store, WasmtimeError
 from wasmtime.component import Component, Func, Linker
 
+from ..seam import SandboxUnavailableError
 from .hostcalls import define_imports
 
 __all__ = ["Carried", "Slot", "SlotPort", "engine_config"]
@@ -96,7 +97,11 @@ class Slot:
         store = Store(self._engine)
         store.set_limits(memory_size=self._max_memory)
         store.set_epoch_deadline(1)
-        return store, self._linker.instantiate(store, self._component)
+        try:
+            return store, self._linker.instantiate(store, self._component)
+        except WasmtimeError as error:
+            store.close()
+            raise SandboxUnavailableError(f"no instance of the sandbox can be made: {error}") from None
 
     def _entry(self, store: Store, instance: Any) -> Func:
         entry = instance.get_func(store, "run")

@@ -156,6 +156,7 @@ def test_wrong_usage_is_one_message_and_2(ptc_command: Command, arguments: tuple
         ("import ptc\ndef f(:\n", "(broken.py, line 2): SyntaxError"),
         ("import no_such_module_anywhere\n", "(broken.py, line 1): ModuleNotFoundError"),
         ("import ptc\n", "broken.py defines no tools"),
+        ("raise SystemExit('bye')\n", "(broken.py, line 1): SystemExit: bye"),
         ("def tools():\n    return [1]\n", "tools() of broken.py returned int 1, which is not a tool"),
         ("def tools():\n    raise OSError('no disk')\n", "(broken.py, line 2): OSError: no disk"),
     ],
@@ -241,3 +242,24 @@ def test_an_interrupt_stops_the_run(ptc_command: Command) -> None:
         assert process.wait(timeout=90) == 130
     assert "interrupted" in told
     assert "Traceback" not in told
+
+
+def test_tabs_of_the_output_are_kept(ptc_command: Command) -> None:
+    assert ptc_command.run("print('a\\tb')").stdout == "a\tb\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_message(ptc_command: Command) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            ptc_command.argv("run", "-", "--tools", "tools.py"),
+            input="return 1",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ptc_command.folder,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "the output could not be written: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -223,6 +223,7 @@ async def test_more_calls_than_may_be_outstanding_are_refused_one_by_one(
         {"max_output_bytes": 3},
         {"max_output_bytes": 10.5},
         {"max_memory_bytes": float("inf")},
+        {"max_memory_bytes": 1 << 20},
         {"max_concurrent_runs": 0},
         {"ready": -1},
     ],
@@ -301,3 +302,35 @@ async def test_a_kill_between_taking_a_slot_and_starting_is_seen(make_sandbox: S
         assert result.error is not None
         assert result.error.kind == "abort"
         assert result.logs == ()
+
+
+async def test_a_run_that_waits_for_a_place_can_be_stopped(make_sandbox: SandboxFactory, calls: Calls) -> None:
+    async with make_sandbox(max_concurrent_runs=1) as sandbox:
+        source = SignalSource()
+        results: dict[str, object] = {}
+
+        async def go(name: str, program: str, signal: object = None) -> None:
+            request = SandboxRequest(program=program, namespaces=[calls.namespace()], signal=signal)  # type: ignore[arg-type]
+            result = await sandbox.run(request)
+            results[name] = result.error.kind if result.error else result.value_json
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(go, "first", "return await tools.stuck()")
+            await anyio.sleep(0.2)
+            tasks.start_soon(go, "second", "return 2", source.signal)
+            await anyio.sleep(0.1)
+            source.abort("not needed any more")
+            await anyio.sleep(0.1)
+            assert results == {"second": "abort"}
+            calls.release.set()
+        assert results["first"] == '"released"'
+
+
+def test_one_sandbox_serves_one_event_loop_after_another(make_sandbox: SandboxFactory) -> None:
+    sandbox = make_sandbox()
+
+    async def one() -> str | None:
+        return (await sandbox.run(SandboxRequest(program="return 1"))).value_json
+
+    assert [anyio.run(one, backend=backend) for backend in ("asyncio", "trio", "asyncio")] == ["1", "1", "1"]
+    anyio.run(sandbox.aclose)
