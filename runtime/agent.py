@@ -12,9 +12,11 @@ from ..registry import (
     ScopedTools,
     ScopeKey,
     Signal,
+    ToolBatchExecutionError,
     ToolBatchInput,
     ToolBatchResult,
     ToolCall,
+    ToolCallOutcome,
     ToolExecutionResult,
     ToolSchema,
 )
@@ -97,12 +99,12 @@ class Agent(ScopeKey):
         identified = [replace(call, call_id=await self._unused(call.call_id)) for call in calls]
         log = BatchLog(self.turn, self.step) if self.session is not None else None
         batch = ToolBatchInput(calls=identified, signal=signal, agent=self, log=log)
-        result = await self._host.execute(batch)
-        outcomes = [
-            replace(outcome, call_id=asked or outcome.call_id)
-            for asked, outcome in zip(given, result.results, strict=True)
-        ]
-        return replace(result, results=tuple(outcomes))
+        try:
+            result = await self._host.execute(batch)
+        except ToolBatchExecutionError as error:
+            error.results = _as_asked(given, error.results)
+            raise
+        return replace(result, results=_as_asked(given, result.results))
 
     async def _unused(self, asked: str) -> str:
         """Returns an id that the session does not have yet, because some providers count from 0 in each turn (I8)."""
@@ -132,3 +134,10 @@ class Agent(ScopeKey):
         call = ToolCall(name=RUN_CODE, arguments={"code": code, "description": description})
         batch = await self.execute([call], signal=signal)
         return batch.results[0].result
+
+
+def _as_asked(given: Sequence[str], outcomes: Sequence[ToolCallOutcome]) -> tuple[ToolCallOutcome, ...]:
+    """Returns the outcomes under the ids that the model gave; a batch that was stopped has only the first of them."""
+    return tuple(
+        replace(outcome, call_id=asked or outcome.call_id) for asked, outcome in zip(given, outcomes, strict=False)
+    )

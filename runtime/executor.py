@@ -132,7 +132,13 @@ class _BoundPtcExecutor:
         Raises:
             ToolBatchExecutionError: an internal fault, in the batch or inside a program, after everything was drained.
         """
-        result = await run_batch(self._pipeline, batch, transport=self._transport, max_parallel=self._max_parallel)
+        try:
+            result = await run_batch(self._pipeline, batch, transport=self._transport, max_parallel=self._max_parallel)
+        except ToolBatchExecutionError:
+            # The batch's own fault is the one that is told; those inside its programs must not stay behind.
+            for call in batch.calls:
+                self._faults.pop((batch.agent, call.call_id), None)
+            raise
         faults = [self._faults.pop((batch.agent, one.call_id), None) for one in result.results]
         for fault in faults:
             if fault is not None:

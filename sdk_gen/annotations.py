@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..registry.steps import Step, descend
 from .model import (
     AnyType,
     ArrayType,
@@ -19,7 +20,6 @@ from .model import (
 )
 from .names import ClassNames, camel, is_field_name, joined
 from .notes import MAX_NOTE_CHARS, comment_lines, constraint_notes, cut, notes_under, with_notes
-from .steps import Step, run
 from .text import comment_text, quoted, scalar_text
 
 if TYPE_CHECKING:
@@ -107,12 +107,12 @@ def annotate_root(document: TypeDocument, base: str, names: ClassNames) -> tuple
         the annotation, and the classes it needs, nested before parent (contract G20).
     """
     writer = _Writer(document, base, names)
-    return run(writer.annotation(document.root, base, 0)), writer.classes
+    return descend(writer.annotation(document.root, base, 0)), writer.classes
 
 
 def annotate_plain(document: TypeDocument) -> Annotation:
     """Writes one schema's type without any class: objects are `dict[str, Any]` (contract G24)."""
-    return run(_Writer(document, "", ClassNames()).annotation(document.root, None, 0))
+    return descend(_Writer(document, "", ClassNames()).annotation(document.root, None, 0))
 
 
 class _Writer:

@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..registry.steps import Step, descend
 from .keywords import (
     MalformedSchemaError,
     as_array,
@@ -42,7 +43,6 @@ from .model import (
     TypeExpression,
 )
 from .narrow import is_bare, narrow, with_constraints
-from .steps import Step, run
 
 if TYPE_CHECKING:
     from ..registry.definition import ToolSchema
@@ -99,11 +99,11 @@ class _Builder:
         self._expanded: dict[str, TypeExpression] = {}
 
     def build(self) -> TypeDocument:
-        root = run(self._node(self._root))
+        root = descend(self._node(self._root))
         definitions: dict[str, TypeExpression] = {}
         while self._pending:
             target = self._pending.pop()
-            definitions[target] = run(self._node(self._referenced[target]))
+            definitions[target] = descend(self._node(self._referenced[target]))
         return TypeDocument(root, definitions)
 
     def _node(self, schema: object) -> Step[TypeExpression]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ..errors import JsonSchemaError
 from ..lossless import MAX_DEPTH, snapshot
-from .descent import MAX_SCHEMA_NODES, Step, descend, is_array, is_record
+from ..steps import Step, descend
+from .nodes import MAX_SCHEMA_NODES, is_array, is_record
 from .scalars import SCALAR_TYPES
 from .subset import assert_supported_json_schema
 

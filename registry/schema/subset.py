@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import JsonSchemaError
 from ..lossless import MAX_DEPTH, is_lossless
-from .descent import MAX_SCHEMA_NODES, Step, descend, is_array, is_record
+from ..steps import Step, descend
+from .nodes import MAX_SCHEMA_NODES, is_array, is_record
 from .scalars import SCALAR_TYPES, TYPES, is_member, plain_scalar, same_scalar
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..lossless import is_frozen, is_lossless, item_path, member_path, shown_path
+from ..steps import Step, descend
 from ..values import MISSING
-from .descent import Step, descend
 from .dsl import compile_parameters
 from .scalars import SCALAR_TYPES, scalar_violation
 

@@ -44,7 +44,7 @@ def run(
 
     The program is the body of an async function: `await tools.name(...)` calls a tool, and what it prints or returns
     goes to standard output. Exit codes: 0 the program completed, 1 it failed (why is on standard error), 2 wrong
-    usage.
+    usage, 130 interrupted.
     """
     source, title = _read(program)
     from ..tools_file import ToolsFileError, load_tools

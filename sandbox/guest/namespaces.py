@@ -15,7 +15,7 @@ from .jsontext import LossyValueError, encode
 from .loop import GuestLoop
 from .program import FILENAME
 
-__all__ = ["CallLedger", "Namespace", "PendingCall", "make_error_class", "make_namespace"]
+__all__ = ["CallLedger", "PendingCall", "make_error_class", "make_namespace"]
 
 
 class CallLedger:
@@ -93,15 +93,6 @@ def make_error_class(name: str, member_property: str) -> type[Exception]:
         (Exception,),
         {"__init__": initialise, "__module__": "__main__", "__doc__": "A tool call failed.", "name": name},
     )
-
-
-class Namespace:
-    """One global object whose attributes and items are async functions."""
-
-    __slots__ = ()
-
-    def __init_subclass__(cls) -> None:
-        raise TypeError("a namespace cannot be subclassed")
 
 
 def make_namespace(

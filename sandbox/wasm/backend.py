@@ -253,7 +253,10 @@ class _Slots:
         self._closed = False
 
     def prepare(self) -> None:
-        slot = self.take()
+        """Makes one slot stand ready now."""
+        self._stand_ready(self.take())
+
+    def _stand_ready(self, slot: Slot) -> None:
         slot.prepare()
         with self._lock:
             self._ready.append(slot)
@@ -294,9 +297,7 @@ class _Slots:
             if self._closed or not self._free:
                 return
             slot = self._free.pop()
-        slot.prepare()
-        with self._lock:
-            self._ready.append(slot)
+        self._stand_ready(slot)
 
     def _make(self) -> Slot:
         with self._building:

@@ -19,8 +19,8 @@ from .hostcalls import define_imports
 
 __all__ = ["Carried", "Slot", "SlotPort", "engine_config"]
 
-_MAX_WASM_STACK = 2 << 20
 # Far below what a thread of the host has, so that native recursion traps in wasm and never overruns the host's stack.
+_MAX_WASM_STACK = 2 << 20
 _MICROSECONDS = 1_000_000
 _FOREVER = 1 << 40
 _MAX_CAUSE = 300

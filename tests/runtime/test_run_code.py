@@ -16,6 +16,20 @@ pytestmark = pytest.mark.anyio
 START, SETTLE = "tool/ptc-dispatch-start", "tool/ptc-dispatch"
 
 
+def refuse_records(rig: Rig, monkeypatch: pytest.MonkeyPatch, refused: str, error: Exception) -> None:
+    """Has the session refuse every record of one type."""
+    session = rig.agent.session
+    assert session is not None
+    append = session.append
+
+    async def failing(type: str, data: Any, *, cites: int | None = None) -> int:
+        if type == refused:
+            raise error
+        return await append(type, data, cites=cites)
+
+    monkeypatch.setattr(session, "append", failing)
+
+
 @pytest.mark.contract("E1", "E3", "E38", "E39")
 async def test_a_completed_program_gives_its_logs_and_its_result(rig: Rig) -> None:
     result = await rig.run("print('hello')\nreturn {'n': await tools.double(x=21)}")
@@ -366,16 +380,7 @@ async def test_concurrent_runs_are_independent(anyio_backend: str, rig: Rig) -> 
 async def test_a_call_whose_start_cannot_be_recorded_does_not_run(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    session = rig.agent.session
-    assert session is not None
-    append = session.append
-
-    async def failing(type: str, data: Any, *, cites: int | None = None) -> int:
-        if type == START:
-            raise ptc.LogUnavailableError("the disk is full", reason="failed")
-        return await append(type, data, cites=cites)
-
-    monkeypatch.setattr(session, "append", failing)
+    refuse_records(rig, monkeypatch, START, ptc.LogUnavailableError("the disk is full", reason="failed"))
     said = await rig.value("try:\n    await tools.double(x=1)\nexcept ToolCallError as e:\n    return str(e)")
     assert said == "double did not run, because its start could not be recorded"
     assert "the disk is full" in caplog.text
@@ -386,16 +391,7 @@ async def test_a_call_whose_start_cannot_be_recorded_does_not_run(
 async def test_a_record_that_fails_later_fails_the_batch_after_everything_was_drained(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = rig.agent.session
-    assert session is not None
-    append = session.append
-
-    async def failing(type: str, data: Any, *, cites: int | None = None) -> int:
-        if type == "tool/result":
-            raise ptc.LogUnavailableError("the disk is full", reason="failed")
-        return await append(type, data, cites=cites)
-
-    monkeypatch.setattr(session, "append", failing)
+    refuse_records(rig, monkeypatch, "tool/result", ptc.LogUnavailableError("the disk is full", reason="failed"))
     with pytest.raises(ptc.ToolBatchExecutionError) as caught:
         await rig.run("await tools.double(x=1)")
     assert isinstance(caught.value.__cause__, ptc.LogUnavailableError)
@@ -436,16 +432,9 @@ async def test_a_host_that_is_not_open_makes_no_agents_with_a_log(tmp_path: Any)
 async def test_a_settle_that_cannot_be_recorded_stops_the_run_and_is_the_hosts_to_know(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = rig.agent.session
-    assert session is not None
-    append = session.append
-
-    async def failing(type: str, data: Any, *, cites: int | None = None) -> int:
-        if type == SETTLE:
-            raise ptc.LogUnavailableError("cannot write /secret/place/ptc.db", reason="failed")
-        return await append(type, data, cites=cites)
-
-    monkeypatch.setattr(session, "append", failing)
+    refuse_records(
+        rig, monkeypatch, SETTLE, ptc.LogUnavailableError("cannot write /secret/place/ptc.db", reason="failed")
+    )
     with pytest.raises(ptc.ToolBatchExecutionError) as caught:
         await rig.run("for n in range(1000):\n    await tools.write(name=str(n))")
     assert isinstance(caught.value.__cause__, ptc.LogUnavailableError)
@@ -492,3 +481,14 @@ async def test_an_id_that_a_provider_uses_again_is_recorded_apart_and_answered_a
     again = rig.host.agent("tester", executor=ptc.PtcExecutor(sandbox=ptc.WasmSandbox()), session=rig.agent.session.id)
     await again.execute([call()])
     assert [data["callId"] for _, data in await rig.events("tool/call")][-1] == "call_0~4"
+
+
+@pytest.mark.contract("A60")
+async def test_a_stopped_batch_answers_as_asked_as_well(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = {"code": "await tools.double(x=1)", "description": "double"}
+    call = ptc.ToolCall(name="run_code", arguments=arguments, call_id="call_0")
+    await rig.agent.execute([call])
+    refuse_records(rig, monkeypatch, SETTLE, ptc.LogUnavailableError("the disk is full", reason="failed"))
+    with pytest.raises(ptc.ToolBatchExecutionError) as caught:
+        await rig.agent.execute([call])
+    assert [outcome.call_id for outcome in caught.value.results] == ["call_0"]

@@ -334,3 +334,10 @@ def test_one_sandbox_serves_one_event_loop_after_another(make_sandbox: SandboxFa
 
     assert [anyio.run(one, backend=backend) for backend in ("asyncio", "trio", "asyncio")] == ["1", "1", "1"]
     anyio.run(sandbox.aclose)
+
+
+async def test_what_has_been_answered_counts_no_more(make_sandbox: SandboxFactory, calls: Calls) -> None:
+    async with make_sandbox(max_outstanding_calls=3, max_queued_bytes=100_000) as sandbox:
+        program = "return sum([len(await tools.echo(value='x' * 60_000)) for _ in range(10)])"
+        result = await sandbox.run(SandboxRequest(program=program, namespaces=[calls.namespace()]))
+        assert (result.error, result.value_json) == (None, "600000")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ptc.sdk_gen.steps import run
+from ptc.registry.steps import descend
 
 
 def test_results_come_back_from_any_depth():
@@ -11,7 +11,7 @@ def test_results_come_back_from_any_depth():
         below = (yield count(levels - 1)) if levels else 0
         return below + 1
 
-    assert run(count(100_000)) == 100_001
+    assert descend(count(100_000)) == 100_001
 
 
 def test_what_a_step_raises_ends_the_run():
@@ -21,4 +21,4 @@ def test_what_a_step_raises_ends_the_run():
         return (yield fail(levels - 1))
 
     with pytest.raises(LookupError, match="at the bottom"):
-        run(fail(5_000))
+        descend(fail(5_000))

@@ -6,7 +6,7 @@ A recursive function is written as a generator that yields the steps it needs an
         below = yield depth(node.child)
         return below + 1
 
-    run(depth(root))
+    descend(depth(root))
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Step", "run"]
+__all__ = ["Step", "descend"]
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ Step: TypeAlias = Generator["Step[Any]", Any, T]
 """A function that is under way: it yields other steps, is sent their results, and returns a `T`."""
 
 
-def run(step: Step[T]) -> T:
+def descend(step: Step[T]) -> T:
     """Runs `step` and every step that it yields, however deep, and returns its result.
 
     Raises:
