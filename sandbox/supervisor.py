@@ -1,7 +1,7 @@
 """One run as its host sees it: calls go out, replies go in, budgets and signals end it, and one outcome wins.
 
-Both backends run under it. A backend brings a `Vehicle` that carries the program; the vehicle tells what the program
-does through a `Port`, from whatever thread it likes.
+Both backends run under it. A backend brings a `Vehicle` that carries the program; the supervisor is the `Port` through
+which the vehicle tells what the program does, from a thread of its own if it likes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -32,101 +30,10 @@ from .seam import (
     SandboxRequest,
     SandboxResult,
 )
+from .vehicle import MILLISECONDS, ComputeClock, Exit, RunLimits, Vehicle
 from .wakeup import thread_safe_caller
 
-__all__ = ["Exit", "Port", "RunLimits", "Supervisor", "Vehicle", "abort_text", "failed_before_start"]
-
-_MILLISECONDS = 1000.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLimits:
-    """The budgets of a run (contract F17 to F20, ruling 43).
-
-    Attributes:
-        compute_ms: milliseconds that the program may have control.
-        max_wall_ms: milliseconds from request to result, whatever it waits for.
-        max_output_bytes: bytes of logs and result together.
-        max_outstanding_calls: calls that may be unanswered at once.
-        max_queued_bytes: bytes of calls that may be unanswered at once.
-    """
-
-    compute_ms: float
-    max_wall_ms: float
-    max_output_bytes: int
-    max_outstanding_calls: int
-    max_queued_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How the substrate ended when it ended without a completion."""
-
-    message: str
-
-
-class Vehicle(Protocol):
-    """What carries one program."""
-
-    async def drive(self, port: Port) -> Completion | Exit | None:
-        """Runs the program to its end; returns when the substrate has exited. `None` is a malformed completion."""
-        ...
-
-    def reply(self, text: str) -> None:
-        """Gives one reply to the program. Called on the event loop."""
-        ...
-
-    def kill(self) -> None:
-        """Ends the program at once, from any thread; harmless when it has ended."""
-        ...
-
-
-class Port:
-    """Where a vehicle tells what its program does. Its methods may be called from one thread of the vehicle."""
-
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
-
-    def started(self) -> None:
-        """The program has control."""
-        self._supervisor.clock.resume()
-
-    def waiting(self) -> None:
-        """The program has given control away."""
-        self._supervisor.clock.pause()
-        self._supervisor.sent_bytes = 0
-
-    def submit(self, text: str) -> None:
-        """The program makes calls."""
-        self._supervisor.take_calls(text)
-
-    def emit(self, text: str) -> None:
-        """The program writes."""
-        self._supervisor.take_output(text)
-
-
-class ComputeClock:
-    """Measures how long the program has had control (contract F17)."""
-
-    def __init__(self) -> None:
-        self._spent = 0.0
-        self._since: float | None = None
-
-    def resume(self) -> None:
-        self._since = time.perf_counter()
-
-    def pause(self) -> None:
-        since, self._since = self._since, None
-        if since is not None:
-            self._spent += time.perf_counter() - since
-
-    @property
-    def ms(self) -> float:
-        # `_spent` first: a pause between the two reads then counts too little, which the next look mends.
-        spent = self._spent
-        since = self._since
-        running = time.perf_counter() - since if since is not None else 0.0
-        return (spent + running) * _MILLISECONDS
+__all__ = ["Supervisor", "abort_text", "failed_before_start"]
 
 
 class Supervisor:
@@ -144,14 +51,14 @@ class Supervisor:
         self._signal = request.signal
         self._members: dict[str, Mapping[str, Member]] = {one.name: one.members for one in request.namespaces}
         self._ledger = OutputLedger(limits.max_output_bytes)
-        self.clock = ComputeClock()
+        self._clock = ComputeClock()
         self._lock = threading.Lock()
         self._cause: RunFailure | None = None
         self._inbox: deque[tuple[PeerCall, int]] = deque()
         self._seen: set[int] = set()
         self._outstanding = 0
         self._queued_bytes = 0
-        self.sent_bytes = 0
+        self._sent_bytes = 0
         self._to_await: deque[tuple[PeerCall, Awaitable[JsonValue | JsonText], int]] = deque()
         self._unstarted: dict[int, Awaitable[JsonValue | JsonText]] = {}
         self._calls = 0
@@ -164,14 +71,23 @@ class Supervisor:
 
     # What the vehicle's thread calls
 
-    def take_calls(self, text: str) -> None:
+    def started(self) -> None:
+        """The program has control."""
+        self._clock.resume()
+
+    def waiting(self) -> None:
+        """The program has given control away."""
+        self._clock.pause()
+        self._sent_bytes = 0
+
+    def submit(self, text: str) -> None:
         """Reads a `submit` message and queues its calls for the event loop."""
         if self._cause is not None:
             return
         # Before anything is parsed: text becomes many times its size in objects of the host.
-        self.sent_bytes += len(text)
+        self._sent_bytes += len(text)
         most = self._limits.max_queued_bytes
-        if self.sent_bytes > most:
+        if self._sent_bytes > most:
             self.end(FailureKind.PROTOCOL, f"the program sent more than {most} bytes of calls without waiting for any")
             return
         calls = read_calls(text)
@@ -186,7 +102,7 @@ class Supervisor:
             self._inbox.append((call, size))
         self._soon(self._answer_inbox)
 
-    def take_output(self, text: str) -> None:
+    def emit(self, text: str) -> None:
         """Adds what the program wrote to the ledger, and ends the run when that is too much."""
         if self._cause is None:
             self._ledger.write(text)
@@ -211,7 +127,7 @@ class Supervisor:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._drive)
                 try:
-                    await self._watch(tasks, started + self._limits.max_wall_ms / _MILLISECONDS)
+                    await self._watch(tasks, started + self._limits.max_wall_ms / MILLISECONDS)
                 finally:
                     # Also when the host's own task is cancelled: the program must not outlive it.
                     self.end(FailureKind.ABORT, "the host cancelled the run")
@@ -222,9 +138,9 @@ class Supervisor:
             self.ended.set()
         if self._fault is not None:
             raise self._fault
-        self.clock.pause()
+        self._clock.pause()
         statistics = RunStatistics(
-            compute_ms=self.clock.ms, wall_ms=(time.perf_counter() - started) * _MILLISECONDS, calls=self._calls
+            compute_ms=self._clock.ms, wall_ms=(time.perf_counter() - started) * MILLISECONDS, calls=self._calls
         )
         return self._settle(statistics)
 
@@ -240,7 +156,7 @@ class Supervisor:
     async def _drive(self) -> None:
         with anyio.CancelScope(shield=True):
             try:
-                self._ended = await self._vehicle.drive(Port(self))
+                self._ended = await self._vehicle.drive(self)
             except Exception as fault:  # noqa: BLE001 - `run` raises it bare, where a task group would wrap it
                 self._fault = fault
         with self._lock:
@@ -269,8 +185,8 @@ class Supervisor:
         wall_left = wall_deadline - time.perf_counter()
         if wall_left <= 0:
             self.end(FailureKind.TIMEOUT, f"wall-clock ceiling reached ({limits.max_wall_ms:g}ms)")
-        busy = self.clock.ms
-        compute_left = (limits.compute_ms - busy) / _MILLISECONDS
+        busy = self._clock.ms
+        compute_left = (limits.compute_ms - busy) / MILLISECONDS
         if compute_left <= 0:
             self.end(FailureKind.TIMEOUT, f"compute budget exhausted ({limits.compute_ms:g}ms busy)")
         if self._cause is not None:

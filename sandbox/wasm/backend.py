@@ -7,9 +7,6 @@ import json
 import logging
 import math
 import secrets
-import threading
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -17,7 +14,6 @@ from typing import Literal, Self
 import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
-from wasmtime import WasmtimeError
 
 from ..bindings import check_bindings
 from ..peer import Completion, read_completion
@@ -28,11 +24,12 @@ from ..seam import (
     SandboxMisuseError,
     SandboxRequest,
     SandboxResult,
-    SandboxUnavailableError,
 )
-from ..supervisor import Exit, Port, RunLimits, Supervisor, abort_text, failed_before_start
-from .artifacts import Progress, compiled_guest, default_cache_directory, discard_compiled
+from ..supervisor import Supervisor, abort_text, failed_before_start
+from ..vehicle import Exit, Port, RunLimits
+from .artifacts import Progress, default_cache_directory
 from .slot import Carried, Slot
+from .slots import Slots
 
 __all__ = ["WasmSandbox"]
 
@@ -101,7 +98,7 @@ class WasmSandbox:
             max_outstanding_calls=max_outstanding_calls,
             max_queued_bytes=max_queued_bytes,
         )
-        self._slots = _Slots(
+        self._slots = Slots(
             Path(cache_directory) if cache_directory is not None else default_cache_directory(),
             progress if progress is not None else lambda line: _LOGGER.info("%s", line),
             max_memory_bytes,
@@ -186,7 +183,7 @@ class WasmSandbox:
 class _WasmVehicle:
     """Carries one program in a slot, in a thread of its own."""
 
-    def __init__(self, slots: _Slots, request: str, places: anyio.CapacityLimiter, max_output_bytes: int) -> None:
+    def __init__(self, slots: Slots, request: str, places: anyio.CapacityLimiter, max_output_bytes: int) -> None:
         self._max_output_bytes = max_output_bytes
         self._slots = slots
         self._request = request
@@ -233,99 +230,6 @@ class _WasmVehicle:
             slot.kill(self._carried)
         elif queue is not None:
             queue.cancel()
-
-
-class _Slots:
-    """The slots of one sandbox: those that stand ready, those that are free, and the thread that makes them ready."""
-
-    def __init__(self, directory: Path, progress: Progress, max_memory_bytes: int, ready: int) -> None:
-        self._directory = directory
-        self._progress = progress
-        self._max_memory = max_memory_bytes
-        self._wanted = ready
-        self._lock = threading.Lock()
-        self._building = threading.Lock()
-        self._compiled: Path | None = None
-        self._ready: deque[Slot] = deque()
-        self._free: deque[Slot] = deque()
-        self._preparer: ThreadPoolExecutor | None = None
-        self._preparing: set[Future[None]] = set()
-        self._closed = False
-
-    def prepare(self) -> None:
-        """Makes one slot stand ready now."""
-        self._stand_ready(self.take())
-
-    def _stand_ready(self, slot: Slot) -> None:
-        slot.prepare()
-        with self._lock:
-            self._ready.append(slot)
-
-    def take(self) -> Slot:
-        """Returns a slot: one that stands ready, else a free one, else a new one."""
-        with self._lock:
-            if self._ready:
-                return self._ready.popleft()
-            if self._free:
-                return self._free.pop()
-        return self._make()
-
-    def give_back(self, slot: Slot) -> None:
-        """Takes a slot back after its run, and has one made ready where one is wanted."""
-        with self._lock:
-            if self._closed:
-                return
-            self._free.append(slot)
-            if len(self._ready) + len(self._preparing) >= self._wanted:
-                return
-            if self._preparer is None:
-                self._preparer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ptc-prepare")
-            task = self._preparer.submit(self._make_ready)
-            self._preparing.add(task)
-        task.add_done_callback(self._prepared)
-
-    def _prepared(self, task: Future[None]) -> None:
-        with self._lock:
-            self._preparing.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            # The next run makes its instance itself, and tells what is wrong.
-            _LOGGER.warning("no instance could be made ready: %s", error)
-
-    def _make_ready(self) -> None:
-        with self._lock:
-            if self._closed or not self._free:
-                return
-            slot = self._free.pop()
-        self._stand_ready(slot)
-
-    def _make(self) -> Slot:
-        with self._building:
-            if self._compiled is None:
-                self._compiled = compiled_guest(self._directory, self._progress)
-            compiled = self._compiled
-            try:
-                return Slot(compiled, self._max_memory)
-            except WasmtimeError:
-                self._progress(
-                    "the compiled sandbox in the cache is damaged or made for another machine; making it anew"
-                )
-                discard_compiled(compiled)
-                self._compiled = compiled_guest(self._directory, self._progress)
-                try:
-                    return Slot(self._compiled, self._max_memory)
-                except WasmtimeError as error:
-                    raise SandboxUnavailableError(f"the compiled sandbox does not load: {error}") from None
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            preparer, self._preparer = self._preparer, None
-        if preparer is not None:
-            preparer.shutdown(wait=True, cancel_futures=True)
-        with self._lock:
-            self._ready.clear()
-            self._free.clear()
 
 
 def _encode_request(request: SandboxRequest) -> str:

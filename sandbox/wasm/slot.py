@@ -9,15 +9,16 @@ from __future__ import annotations
 import queue
 import threading
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from wasmtime import Config, Engine, Store, WasmtimeError
 from wasmtime.component import Component, Func, Linker
 
 from ..seam import SandboxUnavailableError
+from ..vehicle import Port
 from .hostcalls import define_imports
 
-__all__ = ["Carried", "Slot", "SlotPort", "engine_config"]
+__all__ = ["Carried", "Slot", "engine_config"]
 
 # Far below what a thread of the host has, so that native recursion traps in wasm and never overruns the host's stack.
 _MAX_WASM_STACK = 2 << 20
@@ -32,18 +33,6 @@ def engine_config() -> Config:
     config.epoch_interruption = True
     config.max_wasm_stack = _MAX_WASM_STACK
     return config
-
-
-class SlotPort(Protocol):
-    """Where a slot tells what the program does."""
-
-    def started(self) -> None: ...
-
-    def waiting(self) -> None: ...
-
-    def submit(self, text: str) -> None: ...
-
-    def emit(self, text: str) -> None: ...
 
 
 class Carried:
@@ -78,7 +67,7 @@ class Slot:
         self._kept = define_imports(self._linker, self._component, self)
         self._lock = threading.Lock()
         self._run: Carried | None = None
-        self._port: SlotPort | None = None
+        self._port: Port | None = None
         self._armed = False
         self._fault: BaseException | None = None
         self._ready: tuple[Store, Func] | None = None
@@ -109,7 +98,7 @@ class Slot:
             raise RuntimeError("the component has no `run`")
         return entry
 
-    def run(self, carried: Carried, request: str, port: SlotPort) -> str | None:
+    def run(self, carried: Carried, request: str, port: Port) -> str | None:
         """Runs a program to its end, in the calling thread.
 
         Returns:
