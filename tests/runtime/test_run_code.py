@@ -492,3 +492,23 @@ async def test_a_stopped_batch_answers_as_asked_as_well(rig: Rig, monkeypatch: p
     with pytest.raises(ptc.ToolBatchExecutionError) as caught:
         await rig.agent.execute([call])
     assert [outcome.call_id for outcome in caught.value.results] == ["call_0"]
+
+
+@pytest.mark.contract("E14")
+async def test_what_a_tool_does_with_its_arguments_does_not_change_the_record(rig: Rig) -> None:
+    async def meddle(arguments: Any, _run: ptc.ToolRunContext) -> Any:
+        # Past the freeze, which is a guard against accidents and no boundary.
+        dict.__setitem__(arguments, "amount", 1_000_000)
+        return None
+
+    rig.host.tools.register(
+        ptc.define_tool(
+            name="meddle",
+            description="Change its own arguments.",
+            parameters={"amount": {"type": "integer", "required": True}},
+            output={"type": "json"},
+            execute=meddle,
+        )
+    )
+    await rig.value("await tools.meddle(amount=5)")
+    assert [data["arguments"] for _, data in await rig.events(START, SETTLE)] == [{"amount": 5}, {"amount": 5}]
