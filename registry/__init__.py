@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .activation import ActivationContext, ModelSelection, ResolvedToolSet
-from .approval import ApprovalOutcome, ApprovalRequest, ApprovalService
+from .approval import APPROVAL_REQUEST, ApprovalListener, ApprovalOutcome, ApprovalRequest, ApprovalService
 from .batch import DEFAULT_PARALLEL, check_batch, parse_arguments, positive_cap, run_batch
 from .context import ScopedTools
 from .decisions import (
@@ -33,6 +33,7 @@ from .errors import (
     ToolNotFoundError,
     ToolOutputError,
     ToolRegistrationError,
+    ToolTimeoutError,
 )
 from .events import EventBus
 from .execution import (
@@ -51,6 +52,15 @@ from .execution import (
 )
 from .executors import ExecutorDescription, ToolExecutor
 from .guards import ToolGuard
+from .listening import (
+    ChangeListener,
+    ExecuteListener,
+    Listening,
+    Next,
+    PostExecuteListener,
+    PreExecuteListener,
+    ResultListener,
+)
 from .lossless import LosslessError, freeze, from_json_text, materialise, same_json, snapshot, thaw, to_json_text
 from .native import NativeExecutor
 from .pipeline import HOST_CANCELLED, CallDecision, DispatchView, ExecutionMode, Pipeline, PipelineCall
@@ -61,8 +71,10 @@ from .service import ToolService
 from .signals import Signal, SignalSource, fuse
 from .values import MISSING, ContentBlock, ImageContent, JsonObject, JsonValue, Missing, TextContent, text_block
 from .views import RUN_CODE, UNLISTED_TOOLS, Condition, ToolView, order_names
+from .wake import Wake
 
 __all__ = [
+    "APPROVAL_REQUEST",
     "DEFAULT_PARALLEL",
     "HOST_CANCELLED",
     "MISSING",
@@ -72,6 +84,7 @@ __all__ = [
     "Accept",
     "ActivationContext",
     "Allow",
+    "ApprovalListener",
     "ApprovalOutcome",
     "ApprovalRequest",
     "ApprovalService",
@@ -80,6 +93,7 @@ __all__ = [
     "Block",
     "CallDecision",
     "Cancel",
+    "ChangeListener",
     "Condition",
     "ContentBlock",
     "ContextMessage",
@@ -88,6 +102,7 @@ __all__ = [
     "Disposer",
     "ErrorInfo",
     "EventBus",
+    "ExecuteListener",
     "ExecutionMode",
     "ExecutionToken",
     "ExecutorDescription",
@@ -96,15 +111,20 @@ __all__ = [
     "JsonObject",
     "JsonSchemaError",
     "JsonValue",
+    "Listening",
     "LosslessError",
     "Missing",
     "ModelSelection",
     "NativeExecutor",
+    "Next",
     "Pipeline",
     "PipelineCall",
+    "PostExecuteListener",
     "PostToolDecision",
+    "PreExecuteListener",
     "PreToolDecision",
     "ResolvedToolSet",
+    "ResultListener",
     "ScopeBinding",
     "ScopeKey",
     "ScopedTools",
@@ -138,7 +158,9 @@ __all__ = [
     "ToolSchema",
     "ToolService",
     "ToolSuccess",
+    "ToolTimeoutError",
     "ToolView",
+    "Wake",
     "assert_object_json_schema",
     "assert_supported_json_schema",
     "check_batch",

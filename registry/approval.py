@@ -1,19 +1,34 @@
-"""The seam to an approval service: what the pipeline asks, and what may be answered (contract C16 to C21)."""
+"""The seam to an approval service: what the pipeline asks, and what may be answered (contract C16 to C21).
+
+A host's own service puts the question to the listeners of the waterfall `approval/request` (contract K15).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from .scopes import ScopeKey
     from .signals import Signal
 
-__all__ = ["ApprovalOutcome", "ApprovalRequest", "ApprovalService"]
+__all__ = ["APPROVAL_REQUEST", "ApprovalListener", "ApprovalOutcome", "ApprovalRequest", "ApprovalService"]
+
+APPROVAL_REQUEST: Final = "approval/request"
+"""The waterfall that puts a question to whoever can answer it."""
 
 ApprovalOutcome: TypeAlias = Literal["allowed-once", "rejected", "cancelled", "unavailable"]
+
+ApprovalListener: TypeAlias = (
+    "Callable[[ApprovalRequest, Callable[[], Awaitable[ApprovalOutcome]]], Awaitable[ApprovalOutcome]]"
+)
+"""A listener of `approval/request`: `async (request, next) -> outcome`.
+
+`await next()` gives the answer of the listeners after it, and `unavailable` when there are none. It is cancelled when
+the request's signal fires; a listener that waits in a thread should let go of it then (`abandon_on_cancel=True`).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,7 +38,7 @@ class ApprovalRequest:
     Attributes:
         agent: whose call it is.
         tool_name: the tool.
-        call_id: the call.
+        call_id: the call; `None` when the question is about none.
         reason: the audited text, if the policy gave one.
         display_reason: the text for the prompt by locale, if the policy gave one; contains `en`.
         signal: fires when the call is given up.
@@ -31,7 +46,7 @@ class ApprovalRequest:
 
     agent: ScopeKey
     tool_name: str
-    call_id: str
+    call_id: str | None = None
     reason: str | None = None
     display_reason: Mapping[str, str] | None = None
     signal: Signal

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import secrets
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import anyio
@@ -25,15 +26,14 @@ from .execution import (
     ToolFailure,
     ToolSuccess,
 )
-from .lossless import LosslessError, snapshot, to_json_text
+from .lossless import snapshot, to_json_text
 from .pipeline import HOST_CANCELLED
 from .pipeline.outcome import aborted
 from .signals import Signal, SignalSource
 from .values import MISSING, JsonObject, JsonValue
+from .wake import Wake
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from anyio.abc import TaskGroup
 
     from .decisions import ContextMessage
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .pipeline import Pipeline, PipelineCall
     from .scopes import SessionLog
 
-__all__ = ["DEFAULT_PARALLEL", "check_batch", "parse_arguments", "positive_cap", "run_batch"]
+__all__ = ["DEFAULT_PARALLEL", "argument_text", "check_batch", "parse_arguments", "positive_cap", "run_batch"]
 
 DEFAULT_PARALLEL: Final = 10
 """How many bodies of one batch run at once when nobody says otherwise (contract D4)."""
@@ -76,9 +76,17 @@ def check_batch(batch: ToolBatchInput) -> None:
 
 
 def parse_arguments(arguments: str | Mapping[str, object]) -> object:
-    """Returns what a model's argument text means; text that is not JSON stays text (contract D1, B63)."""
+    """Returns what a model's argument text means; text that is not JSON stays text (contract D1, B63).
+
+    A mapping is given on as a dict. What cannot be one is given on as it is: the call says what is wrong with it.
+    """
     if not isinstance(arguments, str):
-        return arguments if isinstance(arguments, dict) else dict(arguments)
+        if isinstance(arguments, dict) or not isinstance(arguments, Mapping):
+            return arguments
+        try:
+            return dict(arguments)
+        except Exception:  # noqa: BLE001 - the mapping's own code failed; that is the call's failure, not the batch's
+            return arguments
     if not arguments:
         return {}
     try:
@@ -91,16 +99,23 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _argument_text(arguments: str | Mapping[str, object]) -> str:
+def argument_text(arguments: str | Mapping[str, object]) -> str:
     """Returns the argument text for the record: the model's own, or the mapping as JSON (contract I3)."""
     if isinstance(arguments, str):
         text = arguments
     else:
         try:
             text = to_json_text(snapshot(dict(arguments)))
-        except (LosslessError, TypeError, ValueError):
-            text = repr(arguments)
+        except Exception:  # noqa: BLE001 - no JSON, or its own code failed: the record says what can be said
+            text = _shown(arguments)
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _shown(arguments: object) -> str:
+    try:
+        return repr(arguments)
+    except Exception:  # noqa: BLE001 - what cannot be printed must not end the batch
+        return f"<unprintable {type(arguments).__name__}>"
 
 
 async def run_batch(
@@ -171,7 +186,7 @@ class _Record:
             **self._place(),
             "callId": slot.call_id,
             "name": slot.call.name,
-            "arguments": _argument_text(slot.call.arguments),
+            "arguments": argument_text(slot.call.arguments),
         }
         return await self._append("tool/call", data)
 
@@ -229,7 +244,7 @@ class _Coordinator:
         self._exclusive = False
         self._group_over = False
         self._stopped = False
-        self._wake = anyio.Event()
+        self._wake = Wake()
         self._fault: Exception | None = None
         self._results: list[ToolCallOutcome] = []
         self._contexts: list[ContextMessage] = []
@@ -241,7 +256,7 @@ class _Coordinator:
             try:
                 await self._drive(bodies)
             except Exception as error:  # noqa: BLE001 - the first fault wins; told below, once all is drained
-                self._fault = error
+                self._fault = self._fault or error
                 await self._drain_or_give_up()
             except anyio.get_cancelled_exc_class():
                 await self._give_up()
@@ -258,9 +273,11 @@ class _Coordinator:
         )
 
     async def _drive(self, bodies: TaskGroup) -> None:
-        while self._fault is None:
-            self._wake = anyio.Event()  # made before looking, so that nothing that settles meanwhile is missed
+        while True:
+            self._wake.look()
             await self._commit_prefix()
+            if self._fault is not None:
+                raise self._fault  # a body's: nothing starts and nothing is committed after a fault (contract D15)
             if self._signal.aborted:
                 self._stopped = True
             if not self._stopped and self._may_start():
@@ -272,7 +289,6 @@ class _Coordinator:
             else:
                 await self._skip_rest()
                 return
-        raise self._fault
 
     def _may_start(self) -> bool:
         """Tells whether the next call may start now; classifies it only when nothing else stands in its way (D3)."""
@@ -322,12 +338,14 @@ class _Coordinator:
         finally:
             slot.stage = _Stage.SETTLED
             self._running -= 1
-            self._wake.set()
+            self._wake.change()
 
     async def _commit_prefix(self) -> None:
         """Commits, in the model's order, every call that is settled and has none unsettled before it (contract D6)."""
-        while self._committed < self._next and self._slots[self._committed].stage is _Stage.SETTLED:
+        while self._fault is None and self._committed < self._next:
             slot = self._slots[self._committed]
+            if slot.stage is not _Stage.SETTLED:
+                return
             assert slot.pipeline_call is not None
             await self._commit(slot, await slot.pipeline_call.finish())
 
@@ -356,7 +374,7 @@ class _Coordinator:
     async def _drain(self) -> None:
         """Waits until no body runs any more."""
         while self._running:
-            self._wake = anyio.Event()
+            self._wake.look()
             await self._wake.wait()
 
     async def _give_up(self) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self
 
 from .definition import ToolDefinition, ToolSchema
 from .errors import ToolRegistrationError
 from .events import CHANGE
+from .listening import Listening
 from .schema import assert_output_schema
 from .scopes import Disposer, ScopeKey
 from .views import RUN_CODE, Condition, Layer, Registration, Restriction, quoted
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ScopedTools"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-class ScopedTools:
+class ScopedTools(Listening):
     """Contributes for one scope: its layer, its listeners, its executor (contract A7).
 
     Every contribution returns its disposer. `close()` takes back, in reverse order, what is still there; it uses the
@@ -140,36 +139,6 @@ class ScopedTools:
 
         return self._keep(remove)
 
-    @overload
-    def on(self, event: str, listener: None = None, *, prepend: bool = False) -> Callable[[F], F]: ...
-
-    @overload
-    def on(self, event: str, listener: Callable[..., Any], *, prepend: bool = False) -> Disposer: ...
-
-    def on(
-        self, event: str, listener: Callable[..., Any] | None = None, *, prepend: bool = False
-    ) -> Disposer | Callable[[F], F]:
-        """Installs a listener that hears what happens in this scope and below it (contract A5, C13).
-
-        Args:
-            event: `tools/pre-execute`, `tools/execute`, `tools/post-execute`, `tools/result`, `tools/change`, or an
-                event that was declared since.
-            listener: the listener; when omitted, `on` is a decorator and returns the function unchanged.
-            prepend: stands before the listeners that are there.
-
-        Raises:
-            ToolRegistrationError: there is no such event, or the listener does not suit it.
-        """
-        if listener is not None:
-            undo = self.registry.events.on(event, listener, scope=self.scope, prepend=prepend)
-            return self._keep(undo)
-
-        def install(function: F) -> F:
-            self.on(event, function, prepend=prepend)
-            return function
-
-        return install
-
     def set_executor(self, executor: ToolExecutor) -> Disposer:
         """Selects the executor of this scope, or of the whole deployment without one (contract A52).
 
@@ -205,6 +174,9 @@ class ScopedTools:
     def schemas(self) -> list[ToolSchema]:
         """Returns name, description and parameters of what this scope sees (contract A27)."""
         return self.registry.schemas(self.scope)
+
+    def _listen(self, event: str, listener: Callable[..., Any], *, prepend: bool) -> Disposer:
+        return self._keep(self.registry.events.on(event, listener, scope=self.scope, prepend=prepend))
 
     def _check_restriction(self, allowed: Sequence[str] | None, denied: Sequence[str] | None) -> None:
         if self.scope is None:

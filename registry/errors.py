@@ -8,6 +8,7 @@
     ├── ToolNotFoundError              UNKNOWN_TOOL           no such tool in the caller's view
     ├── ToolContextUnavailableError    TOOL_CONTEXT_UNAVAILABLE  a body lacks the agent or service it needs
     ├── AbortError                     ABORTED                the call was cancelled
+    ├── ToolTimeoutError               TOOL_TIMEOUT           the call passed the deadline that its tool declares
     ├── ToolExecutorUnavailableError   TOOL_EXECUTOR_UNAVAILABLE  the selected executor has been unloaded
     └── ToolBatchExecutionError        TOOL_BATCH_FAILED      an internal fault while a batch ran
 
@@ -31,6 +32,7 @@ __all__ = [
     "ToolNotFoundError",
     "ToolOutputError",
     "ToolRegistrationError",
+    "ToolTimeoutError",
 ]
 
 ABORTED = "ABORTED"
@@ -140,6 +142,23 @@ class AbortError(HarnessError):
             message = "tool call aborted before dispatch" if code == ABORTED_BEFORE_DISPATCH else "tool call aborted"
         super().__init__(message, code=code)
         self.reason = reason
+
+
+class ToolTimeoutError(HarnessError):
+    """The call passed the deadline that its tool declares (contract K3, C65).
+
+    It is also the reason of the signal that the tool's body was given.
+
+    Args:
+        timeout_ms: the deadline, in milliseconds.
+    """
+
+    default_code = "TOOL_TIMEOUT"
+
+    def __init__(self, timeout_ms: float) -> None:
+        shown = int(timeout_ms) if timeout_ms == int(timeout_ms) else timeout_ms
+        super().__init__(f"tool call timed out after {shown}ms")
+        self.timeout_ms = timeout_ms
 
 
 class ToolExecutorUnavailableError(HarnessError):

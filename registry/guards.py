@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from .decisions import ToolGuardDenial
 from .errors import ToolRegistrationError
@@ -11,14 +11,17 @@ from .events import callable_name, close_stray, describe_answer
 from .scopes import Disposer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .execution import ToolExecution
 
 __all__ = ["GuardTable", "NamedDenial", "ToolGuard"]
 
-ToolGuard: TypeAlias = "Callable[[ToolExecution], str | ToolGuardDenial | None]"
 NamedDenial: TypeAlias = tuple[ToolGuardDenial, str]
+
+
+class ToolGuard(Protocol):
+    """A hard limit: answers at once with `None`, or with why the call is refused (contract A51)."""
+
+    def __call__(self, exec: ToolExecution, /) -> str | ToolGuardDenial | None: ...  # noqa: A002 - the contract's name
 
 
 class _Entry:

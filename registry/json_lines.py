@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json.encoder
+import math
 from typing import TYPE_CHECKING, Any, cast
 
 from .lossless import to_json_text
@@ -73,4 +74,6 @@ def _scalar(value: JsonValue) -> str:
         return "null"
     if kind is bool:
         return "true" if value else "false"
+    if kind is float and math.isfinite(cast("float", value)):
+        return float.__repr__(cast("float", value))
     return to_json_text(value)

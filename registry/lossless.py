@@ -183,6 +183,8 @@ def _take(value: Any, root: str, frozen: bool) -> Any:
             return value
         if value is None or kind is bool:
             return value
+        if (kind is float and math.isfinite(value)) or (kind is int and -_INT_LIMIT < value < _INT_LIMIT):
+            return value
     except (_UnusualError, UnicodeEncodeError):
         pass  # the careful walk says what it is
     except _TooManyError:

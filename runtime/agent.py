@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..registry import (
     BatchLog,
+    ContextMessage,
     ScopedTools,
     ScopeKey,
     Signal,
@@ -20,6 +22,7 @@ from ..registry import (
     ToolExecutionResult,
     ToolSchema,
 )
+from ..registry.pipeline.outcome import freeze_context
 from .log import Session
 from .run_code import RUN_CODE
 
@@ -45,8 +48,8 @@ class Agent(ScopeKey):
         name: the agent's name, as records have it.
         tools: registers and restricts tools for this agent alone.
         session: its log, or `None` when the host keeps none.
-        turn: the turn that the next batch belongs to; the host advances it.
-        step: the step of that turn.
+        turn: the turn that the next batch belongs to, from 1; the host advances it with `next_turn`.
+        step: how many batches of that turn have begun.
     """
 
     def __init__(self, host: Host, name: str, session: Session | None) -> None:
@@ -55,8 +58,57 @@ class Agent(ScopeKey):
         self.session: Session | None = session
         self.tools: ScopedTools = host.registry.context(self)
         self._used: set[str] | None = None
+        self._notices: list[ContextMessage] = []
+        self._executing = 0
         self.turn = 1
         self.step = 0
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether a turn is open: a batch of this agent is being executed now (contract K14)."""
+        return self._executing > 0
+
+    @contextmanager
+    def open_turn(self) -> Iterator[None]:
+        """Has the turn open for the time of the block; `Host.execute` does that around each batch."""
+        self._executing += 1
+        try:
+            yield
+        finally:
+            self._executing -= 1
+
+    def next_turn(self) -> int:
+        """Goes on to the next turn, whose steps count from 1 again, and returns its number.
+
+        Call it when the conversation has come back to the user: a turn is what the model does between two of the
+        user's messages, and each batch is one step of it.
+
+        Raises:
+            RuntimeError: a batch of the present turn is still being executed.
+        """
+        if self.in_turn:
+            raise RuntimeError(f"agent {self.name!r} is still in turn {self.turn}: wait for its batch to return")
+        self.turn += 1
+        self.step = 0
+        return self.turn
+
+    def inform(self, message: ContextMessage) -> None:
+        """Queues a message for the model, which gets it after the messages of the next batch (contract K16, I16).
+
+        Args:
+            message: the message; a frozen copy of it is kept.
+
+        Raises:
+            TypeError: it is no message, or its content is no list of content blocks.
+            LosslessError: a part of it is not lossless JSON.
+        """
+        self._notices.append(freeze_context(message))
+
+    def take_notices(self) -> tuple[ContextMessage, ...]:
+        """Returns the queued messages and empties the queue; for a host that opens a turn without a batch."""
+        notices = tuple(self._notices)
+        self._notices.clear()
+        return notices
 
     def on(self, event: str, listener: Callable[..., Any] | None = None, *, prepend: bool = False) -> Any:
         """Listens to an event of this agent and the scopes below it; a decorator when `listener` is omitted.
@@ -88,12 +140,20 @@ class Agent(ScopeKey):
             signal: cancels them.
 
         Returns:
-            one outcome for each call in input order, whatever tools and policies did (contract A57).
+            one outcome for each call in input order, whatever tools and policies did (contract A57), and the messages
+            for the conversation: first those of the calls, then those that `inform` has queued.
 
         Raises:
-            ToolBatchExecutionError: an internal fault, for example a log that cannot be written (contract A60).
+            ToolBatchExecutionError: an internal fault, for example a log that cannot be written (contract A60). What
+                `inform` has queued stays queued.
             ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
         """
+        result = await self._execute(calls, signal)
+        notices = self.take_notices()
+        return replace(result, additional_contexts=(*result.additional_contexts, *notices)) if notices else result
+
+    async def _execute(self, calls: Sequence[ToolCall], signal: Signal | None) -> ToolBatchResult:
+        """Executes a batch and leaves the queued messages where they are."""
         self.step += 1
         given = [call.call_id for call in calls]
         identified = [replace(call, call_id=await self._unused(call.call_id)) for call in calls]
@@ -123,6 +183,8 @@ class Agent(ScopeKey):
     ) -> ToolExecutionResult:
         """Runs one program as a model's `run_code` call would be, and returns its outcome.
 
+        What `inform` has queued stays queued for the next batch.
+
         Args:
             code: the program.
             description: what it does, for whoever watches.
@@ -132,7 +194,7 @@ class Agent(ScopeKey):
             ToolBatchExecutionError: an internal fault, for example a log that cannot be written (contract A60).
         """
         call = ToolCall(name=RUN_CODE, arguments={"code": code, "description": description})
-        batch = await self.execute([call], signal=signal)
+        batch = await self._execute([call], signal)
         return batch.results[0].result
 
 

@@ -25,6 +25,7 @@ from .agent import Agent, AgentDescription
 from .dispatch import DISPATCH_LOG_EVENT
 from .executor import BindableExecutor
 from .log import EventStore, Session, SqliteEventStore
+from .policies.approval import Approvals
 
 __all__ = ["Host"]
 
@@ -35,12 +36,14 @@ class Host:
     Args:
         log: where sessions are recorded: the path of a SQLite file, an `EventStore`, or `None` for no record at all.
         durability: for a path: `process` outlives the death of the process, `power` that of the machine (ruling 40).
-        approval: who answers when a policy asks; without one, what needs approval is denied (contract C17).
+        approval: who answers when a policy asks; the host's own `approvals` when omitted.
 
     Attributes:
         registry: the tools, policies and scopes.
         tools: registers tools for every agent.
         pipeline: what every call passes.
+        approvals: puts the questions of policies to the listeners of `approval/request`, and keeps each agent's
+            approval policy. While nobody listens, what needs approval is denied (contract C20).
     """
 
     def __init__(
@@ -53,7 +56,8 @@ class Host:
         self.registry = ToolRegistry()
         self.registry.events.declare(DISPATCH_LOG_EVENT)
         self.tools: ScopedTools = self.registry.context()
-        self.pipeline = Pipeline(self.registry, approval=approval)
+        self.approvals = Approvals(self.registry.events)
+        self.pipeline = Pipeline(self.registry, approval=self.approvals if approval is None else approval)
         self._service = ToolService(self.pipeline)
         self._store: EventStore | None
         if isinstance(log, (str, os.PathLike)):
@@ -99,6 +103,7 @@ class Host:
             tools/result              (exec, result) -> None
             tools/change              () -> None
             tools/ptc-dispatch-log    async (entry, next) -> content blocks
+            approval/request          async (request, next) -> "allowed-once" | "rejected" | ...
 
         Args:
             event: one of these.
@@ -161,4 +166,7 @@ class Host:
 
     async def execute(self, batch: ToolBatchInput) -> ToolBatchResult:
         """Executes a batch with the executor of its agent (contract A53); see `Agent.execute`."""
-        return await self._service.execute(batch)
+        if not isinstance(batch.agent, Agent):
+            return await self._service.execute(batch)
+        with batch.agent.open_turn():
+            return await self._service.execute(batch)

@@ -11,10 +11,9 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-import anyio
 from anyio.abc import TaskGroup
 
-from ..registry import EventBus, Pipeline, SessionLog, Signal, ToolExecution, ToolRunContext, ToolSuccess
+from ..registry import EventBus, Pipeline, SessionLog, Signal, ToolExecution, ToolRunContext, ToolSuccess, Wake
 from .dispatch import DISPATCH_LOG_EVENT, SubCall, image_message, record_settle, record_start, run_over
 
 __all__ = ["Lane"]
@@ -64,7 +63,7 @@ class Lane:
         self._exclusive = False
         self._log_work = 0
         self._over: str | None = None
-        self._wake = anyio.Event()
+        self._wake = Wake()
 
     @property
     def over(self) -> str | None:
@@ -74,7 +73,7 @@ class Lane:
     def submit(self, call: SubCall) -> None:
         """Puts a call at the end of the queue."""
         self._queue.append(call)
-        self._wake.set()
+        self._wake.change()
 
     def close(self, reason: str) -> None:
         """Ends the run: what has not started is abandoned, what has is awaited (contract E31)."""
@@ -83,7 +82,7 @@ class Lane:
         while self._queue:
             call = self._queue.popleft()
             call.refuse(run_over(self._over, f"{call.name} tool call abandoned"))
-        self._wake.set()
+        self._wake.change()
 
     async def drive(self) -> None:
         """Performs the ordered stages until the run is over and everything that started has been committed.
@@ -92,8 +91,7 @@ class Lane:
         what has started is drained and recorded as far as that is possible.
         """
         while True:
-            # A new event before looking, so that what comes while looking is not lost.
-            self._wake = anyio.Event()
+            self._wake.look()
             if self._started and self._started[0].settled:
                 await self._commit(self._started.popleft())
             elif self._queue and self._may_start(self._queue[0]):
@@ -140,7 +138,7 @@ class Lane:
         finally:
             self._in_flight -= 1
             call.settled = True
-            self._wake.set()
+            self._wake.change()
 
     async def _commit(self, call: SubCall) -> None:
         try:
@@ -167,7 +165,7 @@ class Lane:
         else:
             self._tasks.start_soon(self._settle, self._log, call)
             while self._log_work > self._max_parallel:
-                self._wake = anyio.Event()
+                self._wake.look()
                 await self._wake.wait()
 
     async def _settle(self, log: SessionLog, call: SubCall) -> None:
@@ -177,4 +175,4 @@ class Lane:
             self._on_fault(error)
         finally:
             self._log_work -= 1
-            self._wake.set()
+            self._wake.change()

@@ -1,8 +1,29 @@
-"""What every test shares: each async test runs on asyncio and on trio."""
+"""What every test shares: each async test runs on asyncio and on trio, and names the contract items that it holds."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
 import pytest
+
+
+def _plugin(name: str) -> ModuleType:
+    """Loads a module that stands beside this file; `tests` is no package, and nothing in it is on the import path."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    # To be registered now is in time for the plugin's own options.
+    pluginmanager.register(_plugin("contract_report"))
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -24,7 +24,7 @@ from .outcome import (
     printable,
     with_contexts,
 )
-from .shelter import await_foreign
+from .shelter import await_policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,14 +90,15 @@ async def _judge(state: CallState, result: ToolExecutionResult) -> ToolExecution
     listeners = state.registry.events.listeners(POST_EXECUTE, state.exec.agent)
     if not listeners:
         return result
-    decision, author = await await_foreign(
+    decision, author = await await_policy(
         run_waterfall(POST_EXECUTE, listeners, (state.exec, result), _accept, _EXPECTED)
     )
     if author is None:
         return result
     if isinstance(decision, Block):
+        blocked = _block(decision, author.name)
         state.blocked_by = author.name
-        return _block(decision, author.name)
+        return blocked
     return _apply(state, result, decision, author.name)
 
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from types import CoroutineType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from ..decisions import ContextMessage, ErrorInfo
 from ..errors import AbortError
 from ..events import EXECUTE, describe_answer, run_waterfall
 from ..execution import ExecutionToken, ToolExecution, ToolExecutionResult, ToolFailure, ToolSuccess
-from ..lossless import LosslessError
+from ..lossless import is_frozen
 from ..signals import Signal, SignalSource, fuse
 from .outcome import aborted, build_success, error_of, failure_of, freeze_result, not_found, unwrap, with_contexts
 from .shelter import await_foreign, await_sheltered, await_shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
 
     from ..activation import ResolvedToolSet
     from ..definition import ToolDefinition, ToolSchema
     from ..scopes import ScopeKey
-    from ..values import JsonValue, Missing
+    from ..values import ContentBlock, JsonValue, Missing
     from .state import CallState
 
 __all__ = ["DispatchView", "run_around"]
@@ -208,7 +208,7 @@ async def _run_body(
     definition = state.resolve()
     if definition is None:
         return failure_of(error_of(not_found(call.name)))
-    run = _RunContext(state, call if fused is call.signal else replace(call, signal=fused))
+    run = _RunContext(state, call if fused is call.signal else _under(call, fused))
     state.body_invoked = True
     try:
         body = _start(definition, run)
@@ -224,6 +224,22 @@ async def _run_body(
         return build_success(definition, call.arguments, value, concludes_turn=state.concludes)
     except Exception as error:  # noqa: BLE001 - an output that does not do is an ordinary failure (contract C43)
         return failure_of(error_of(error))
+
+
+def _under(call: ToolExecution, signal: Signal) -> ToolExecution:
+    """Returns the same call under another signal, as a body sees it; spelled out, because `replace` is slow (C31)."""
+    return ToolExecution(
+        call_id=call.call_id,
+        root_call_id=call.root_call_id,
+        name=call.name,
+        token=call.token,
+        arguments=call.arguments,
+        agent=call.agent,
+        parent=call.parent,
+        signal=signal,
+        schema=call.schema,
+        tool_set=call.tool_set,
+    )
 
 
 def _start(definition: ToolDefinition, run: _RunContext) -> Awaitable[object]:
@@ -277,23 +293,38 @@ def _normalise(state: CallState, result: ToolExecutionResult) -> ToolExecutionRe
             state.exec.arguments,
             result.value,
             concludes_turn=state.concludes,
-            contexts=result.additional_contexts,
+            contexts=_listed(result.additional_contexts),
         )
-    return _frozen(result)
+    return _frozen(_verbatim(result))
+
+
+def _verbatim(failure: ToolFailure) -> ToolFailure:
+    """Returns a failure of this call's own, with what a failure may carry and nothing else (contract C38)."""
+    content = failure.content
+    if is_frozen(content):  # somebody froze it as JSON; that it is content has still to be seen
+        content = cast("Sequence[ContentBlock]", list(content))
+    return ToolFailure(
+        error=failure.error, content=content, meta=failure.meta, additional_contexts=failure.additional_contexts
+    )
+
+
+def _listed(contexts: Sequence[ContextMessage]) -> Sequence[ContextMessage]:
+    """Returns contexts that can be joined with others; what is no list of them is refused when published (C57)."""
+    return contexts if isinstance(contexts, list | tuple) else cast("Sequence[ContextMessage]", (contexts,))
 
 
 def _frozen(result: ToolExecutionResult) -> ToolExecutionResult:
     """Freezes what policies are about to see; what cannot be frozen is refused when it is published (contract C57)."""
     try:
         return freeze_result(result)
-    except (LosslessError, TypeError):
+    except Exception:  # noqa: BLE001 - a part may be anything, and its own code may raise anything
         return result
 
 
 def _merge(state: CallState, result: ToolExecutionResult) -> ToolExecutionResult:
     """Adds the deferred contexts, and lets a caller that has given up turn a success into a cancellation."""
     if state.deferred:
-        result = with_contexts(result, (*state.deferred, *result.additional_contexts))
+        result = with_contexts(result, (*state.deferred, *_listed(result.additional_contexts)))
     if result.additional_contexts:
         result = _frozen(result)
     if isinstance(result, ToolSuccess):

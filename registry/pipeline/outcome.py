@@ -27,6 +27,7 @@ __all__ = [
     "failure",
     "failure_of",
     "freeze_blocks",
+    "freeze_context",
     "freeze_result",
     "not_found",
     "unwrap",
@@ -233,12 +234,12 @@ def _check_error(error: ToolError) -> None:
 def _freeze_contexts(contexts: Sequence[ContextMessage]) -> Sequence[ContextMessage]:
     if contexts == ():
         return ()
-    frozen = tuple(_freeze_context(message) for message in contexts)
+    frozen = tuple(freeze_context(message) for message in contexts)
     same = isinstance(contexts, tuple) and all(new is old for new, old in zip(frozen, contexts, strict=True))
     return contexts if same else frozen
 
 
-def _freeze_context(message: ContextMessage) -> ContextMessage:
+def freeze_context(message: ContextMessage) -> ContextMessage:
     if not isinstance(message, ContextMessage):
         raise TypeError(f"additional_contexts must hold ContextMessage objects, not {type(message).__name__}")
     content = freeze_blocks(message.content, "additional_contexts.content")

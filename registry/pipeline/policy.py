@@ -9,7 +9,7 @@ from ..approval import ApprovalRequest
 from ..decisions import Allow, Ask, Cancel, Deny, ErrorInfo, PreToolDecision
 from ..events import PRE_EXECUTE, close_stray, describe_answer, run_waterfall
 from .outcome import aborted, error_of, failure, failure_of
-from .shelter import await_foreign
+from .shelter import await_policy
 
 if TYPE_CHECKING:
     from .state import CallState
@@ -50,7 +50,7 @@ async def _listen(state: CallState) -> PreToolDecision:
     listeners = state.registry.events.listeners(PRE_EXECUTE, call.agent)
     if not listeners:
         return _ALLOW
-    decision, author = await await_foreign(run_waterfall(PRE_EXECUTE, listeners, (call,), _allow, _EXPECTED))
+    decision, author = await await_policy(run_waterfall(PRE_EXECUTE, listeners, (call,), _allow, _EXPECTED))
     if author is not None:
         state.decided_by = author.name
         _check(decision, author.name)
@@ -94,7 +94,7 @@ async def _ask(state: CallState, ask: Ask) -> Allow | Deny | Cancel:
         display_reason=ask.display_reason,
         signal=call.signal,
     )
-    outcome: object = await await_foreign(service.request(request))
+    outcome: object = await await_policy(service.request(request))
     match outcome:
         case "allowed-once":
             state.approval_outcome = outcome

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..signals import SignalSource
 
-__all__ = ["HOST_CANCELLED", "await_foreign", "await_sheltered", "await_shielded"]
+__all__ = ["HOST_CANCELLED", "await_foreign", "await_policy", "await_sheltered", "await_shielded"]
 
 T = TypeVar("T")
 
@@ -41,10 +41,26 @@ async def await_foreign(foreign: Awaitable[T]) -> T:
         return await foreign
     except Exception:
         raise
-    except anyio.get_cancelled_exc_class() as cancelled:
-        if not _of_its_own_making():
+    except BaseException as thrown:
+        error = _own_failure(thrown)
+        if error is None:
             raise
-        raise AbortError("tool call aborted: it awaited something that had been cancelled") from cancelled
+        raise error from thrown
+
+
+async def await_policy(waterfall: Awaitable[T]) -> T:
+    """Awaits the listeners of a waterfall; does what `await_foreign` does, and loses no cancellation of the host.
+
+    A listener that catches the cancellation of the host's task, and answers as if nothing had happened, would have the
+    call go on; here the cancellation goes on instead.
+    """
+    before = _native_cancellations()
+    answer = await await_foreign(waterfall)
+    if before is None:
+        await checkpoint_if_cancelled()
+    else:
+        _insist(before)
+    return answer
 
 
 async def await_shielded(body: Awaitable[T]) -> T:
@@ -73,9 +89,10 @@ async def await_sheltered(body: Awaitable[T], host: SignalSource) -> T:
         AbortError: the body let a cancellation of its own making out.
         Exception: whatever the body raised.
     """
+    before = _native_cancellations()
     settled = watched = False
     value: Any = None
-    raised: Exception | None = None
+    raised: BaseException | None = None
 
     async def watch() -> None:
         try:
@@ -95,11 +112,16 @@ async def await_sheltered(body: Awaitable[T], host: SignalSource) -> T:
                 value = await await_foreign(_Watched(body, start_watch))
             except Exception as error:  # noqa: BLE001 - carried out of the group, which would wrap it
                 raised = error
+            except anyio.get_cancelled_exc_class():
+                raise
+            except BaseException as error:  # noqa: BLE001 - the same; the process is asked to end
+                raised = error
         settled = True
         if watched:
             watchers.cancel_scope.cancel()
     if host.signal.aborted:
         await checkpoint_if_cancelled()
+    _insist(before)
     if raised is not None:
         raise raised
     return value
@@ -142,18 +164,51 @@ def _throw(steps: Any, thrown: BaseException) -> Callable[[], Any]:
     return lambda: steps.throw(thrown)
 
 
-def _of_its_own_making() -> bool:
-    """Tells whether a cancellation that came out of foreign code was nobody's doing but its own.
+def _insist(before: int | None) -> None:
+    """Raises the cancellation of asyncio's current task anew, if there was one since and it was swallowed."""
+    if before is not None and (_native_cancellations() or 0) > before:
+        raise anyio.get_cancelled_exc_class()(HOST_CANCELLED)
 
-    Only asyncio can have such a thing, because anything awaited there may be cancelled on its own; its tasks count
-    who has cancelled them. On trio a cancellation always comes from a scope around the code. asyncio is looked up,
-    not imported: where it is not loaded nothing can run on it.
+
+def _own_failure(thrown: BaseException) -> Exception | None:
+    """Returns the failure that a body or policy means by raising something beside an ordinary error.
+
+    It is `None` for what is no business of the call: a cancellation of the host's task, or a request to end the
+    process. A group that has cancellations beside ordinary errors stands for the errors, as it would in a task group.
+    """
+    cancelled_class = anyio.get_cancelled_exc_class()
+    if isinstance(thrown, cancelled_class):
+        rest = None
+    elif isinstance(thrown, BaseExceptionGroup):
+        rest = thrown.split(cancelled_class)[1]
+        if not isinstance(rest, ExceptionGroup | None):
+            return None
+    else:
+        return None
+    if _host_cancelled():
+        return None
+    return rest or AbortError("tool call aborted: it awaited something that had been cancelled")
+
+
+def _host_cancelled() -> bool:
+    """Tells whether anybody around the running code has cancelled it.
+
+    Cancel scopes say so themselves. On asyncio anything awaited may be cancelled on its own, and a task may be
+    cancelled without any scope; a task counts who has cancelled it.
+    """
+    return anyio.current_effective_deadline() == -math.inf or bool(_native_cancellations())
+
+
+def _native_cancellations() -> int | None:
+    """Returns how often the current task of asyncio was asked to cancel; `None` on another event loop.
+
+    asyncio is looked up, not imported: where it is not loaded nothing can run on it.
     """
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:
-        return False
+        return None
     try:
         task = asyncio.current_task()
     except RuntimeError:
-        return False
-    return task is not None and task.cancelling() == 0
+        return None
+    return None if task is None else task.cancelling()

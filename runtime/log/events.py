@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .store import StoredEvent
 
 __all__ = [
+    "ApprovalAsked",
+    "ApprovalDecided",
+    "ApprovalPolicySet",
     "Decision",
     "DispatchSettled",
     "DispatchStarted",
@@ -127,13 +130,51 @@ class DispatchSettled(_Payload):
     decision: Decision | None = None
 
 
-Event: TypeAlias = ToolCalled | ToolResulted | DispatchStarted | DispatchSettled
+class ApprovalAsked(_Payload):
+    """`approval/asked`: a policy has put a question (contract I12).
+
+    Attributes:
+        id: what joins the question and its answer.
+        tool_name: the tool that the question is about.
+        call_id: the call, if it is about one.
+        reason: the audited text, if the policy gave one.
+    """
+
+    type: Literal["approval/asked"] = "approval/asked"
+    id: str
+    tool_name: str
+    call_id: str | None = None
+    reason: str | None = None
+
+
+class ApprovalDecided(_Payload):
+    """`approval/decided`: what came of a question; the event cites the `approval/asked` (contract I12)."""
+
+    type: Literal["approval/decided"] = "approval/decided"
+    id: str
+    outcome: Literal["allowed-once", "rejected", "cancelled", "unavailable"]
+
+
+class ApprovalPolicySet(_Payload):
+    """`approval/policy`: whether questions are put to anybody from here on (contract K16)."""
+
+    type: Literal["approval/policy"] = "approval/policy"
+    policy: Literal["ask", "never"]
+    source: str | None = None
+
+
+Event: TypeAlias = (
+    ToolCalled | ToolResulted | DispatchStarted | DispatchSettled | ApprovalAsked | ApprovalDecided | ApprovalPolicySet
+)
 
 _MODELS: Final[dict[str, type[Event]]] = {
     "tool/call": ToolCalled,
     "tool/result": ToolResulted,
     "tool/ptc-dispatch-start": DispatchStarted,
     "tool/ptc-dispatch": DispatchSettled,
+    "approval/asked": ApprovalAsked,
+    "approval/decided": ApprovalDecided,
+    "approval/policy": ApprovalPolicySet,
     # What these two were called before programs were the only dispatchers; read, never written (contract I15).
     "tool/code-dispatch-start": DispatchStarted,
     "tool/code-dispatch": DispatchSettled,

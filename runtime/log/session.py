@@ -6,7 +6,7 @@ import inspect
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
@@ -114,8 +114,16 @@ class Session:
         """
         if not self._resume:
             return set()
-        events = await self._store.events(self.id)
+        events = await self.events()
         return {str(event.data["callId"]) for event in events if event.type == "tool/call" and "callId" in event.data}
+
+    async def events(self) -> Sequence[StoredEvent]:
+        """Returns what the session has so far, in order; nothing for one that has not come into the store.
+
+        Raises:
+            LogUnavailableError: the store cannot be read.
+        """
+        return await self._store.events(self.id)
 
     async def _enter_store(self) -> None:
         # Whoever came while the first one waited keeps its place, also before those who find the session opened.
