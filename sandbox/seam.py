@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias, runtime_checkable
 
@@ -225,7 +225,18 @@ class SandboxResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantees:
-    """What a backend enforces, as data (ruling 41). Each text says by what means; empty means not enforced."""
+    """What a backend enforces, as data (ruling 41). Each text says by what means; empty means not enforced.
+
+    Attributes:
+        memory: a program has no more than so much.
+        compute: a program has control no longer than so long, also in a loop that never waits.
+        wall: a run takes no longer than so long.
+        files: a program reaches no file of the host.
+        network: a program reaches no network.
+        environment: a program sees no environment, arguments and descriptors of the host.
+        processes: a program starts no process and no thread, and signals none.
+        syscalls: a program makes no system call but those that computing needs.
+    """
 
     memory: str
     compute: str
@@ -234,6 +245,28 @@ class Guarantees:
     network: str
     environment: str
     processes: str
+    syscalls: str
+
+    def require(self, names: Sequence[str]) -> None:
+        """Checks that these are enforced.
+
+        Args:
+            names: fields of this class, for example `["memory", "network"]`.
+
+        Raises:
+            ValueError: there is no such guarantee.
+            SandboxUnavailableError: some are not enforced; the message names them.
+        """
+        known = [one.name for one in fields(self)]
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise ValueError(f"there is no guarantee {unknown[0]!r}; there are: {', '.join(known)}")
+        missing = [name for name in known if name in names and not getattr(self, name)]
+        if missing:
+            raise SandboxUnavailableError(
+                f"this sandbox does not enforce {', '.join(missing)} on this machine; use a backend that does, or "
+                "require less"
+            )
 
 
 @runtime_checkable

@@ -54,11 +54,11 @@ class Supervisor:
         self._clock = ComputeClock()
         self._lock = threading.Lock()
         self._cause: RunFailure | None = None
-        self._inbox: deque[tuple[PeerCall, int]] = deque()
-        self._seen: set[int] = set()
+        self._inbox: deque[tuple[list[PeerCall], int]] = deque()
+        self._last_id = 0
         self._outstanding = 0
         self._queued_bytes = 0
-        self._sent_bytes = 0
+        self._inbox_size = 0
         self._to_await: deque[tuple[PeerCall, Awaitable[JsonValue | JsonText], int]] = deque()
         self._unstarted: dict[int, Awaitable[JsonValue | JsonText]] = {}
         self._calls = 0
@@ -68,6 +68,7 @@ class Supervisor:
         self._wake = anyio.Event()
         self.ended = anyio.Event()
         self._soon = thread_safe_caller()
+        self._thread = threading.get_ident()
 
     # What the vehicle's thread calls
 
@@ -78,29 +79,36 @@ class Supervisor:
     def waiting(self) -> None:
         """The program has given control away."""
         self._clock.pause()
-        self._sent_bytes = 0
+
+    def taken(self) -> None:
+        """The program has taken replies, so that calls may go on that had to stand back."""
+        if self._inbox:
+            self._on_loop(self._answer_inbox)
 
     def submit(self, text: str) -> None:
         """Reads a `submit` message and queues its calls for the event loop."""
         if self._cause is not None:
             return
         # Before anything is parsed: text becomes many times its size in objects of the host.
-        self._sent_bytes += len(text)
         most = self._limits.max_queued_bytes
-        if self._sent_bytes > most:
+        with self._lock:
+            self._inbox_size += len(text)
+            too_much = self._inbox_size > most
+        if too_much:
             self.end(FailureKind.PROTOCOL, f"the program sent more than {most} bytes of calls without waiting for any")
             return
         calls = read_calls(text)
         if calls is None:
             self.end(FailureKind.PROTOCOL, "the program's side sent calls that cannot be read")
             return
-        size = len(text) // max(1, len(calls))
+        fresh: list[PeerCall] = []
         for call in calls:
-            if call.call_id in self._seen:
-                continue
-            self._seen.add(call.call_id)
-            self._inbox.append((call, size))
-        self._soon(self._answer_inbox)
+            # Ids count upwards, so that a repeated one is known without keeping them all (contract F35).
+            if call.call_id > self._last_id:
+                self._last_id = call.call_id
+                fresh.append(call)
+        self._inbox.append((fresh, len(text)))
+        self._on_loop(self._answer_inbox)
 
     def emit(self, text: str) -> None:
         """Adds what the program wrote to the ledger, and ends the run when that is too much."""
@@ -118,6 +126,13 @@ class Supervisor:
         self._vehicle.kill()
 
     # What the event loop does
+
+    def _on_loop(self, callback: Callable[[], object]) -> None:
+        """Calls at once on the event loop's own thread, and soon from any other."""
+        if threading.get_ident() == self._thread:
+            callback()
+        else:
+            self._soon(callback)
 
     async def run(self) -> SandboxResult:
         """Runs the program, and returns when the substrate has exited and nothing of the run is left."""
@@ -173,9 +188,16 @@ class Supervisor:
                 tasks.start_soon(self._serve, *self._to_await.popleft())
 
     def _answer_inbox(self) -> None:
-        """Makes the calls that have come, on the event loop and in no task: most need none."""
-        while self._inbox:
-            self._start_call(*self._inbox.popleft())
+        """Makes the calls that have come, on the event loop and in no task: most need none.
+
+        They stand back while the program does not take its replies, because those are kept for it.
+        """
+        while self._inbox and self._vehicle.backlog <= self._limits.max_queued_bytes:
+            calls, size = self._inbox.popleft()
+            for call in calls:
+                self._start_call(call, size // len(calls))
+            with self._lock:
+                self._inbox_size -= size
         if self._to_await:
             self._wake.set()
 

@@ -49,6 +49,11 @@ class Vehicle(Protocol):
         """Runs the program to its end; returns when the substrate has exited. `None` is a malformed completion."""
         ...
 
+    @property
+    def backlog(self) -> int:
+        """How many characters of replies the program has not taken yet."""
+        ...
+
     def reply(self, text: str) -> None:
         """Gives one reply to the program. Called on the event loop."""
         ...
@@ -69,6 +74,10 @@ class Port(Protocol):
         """The program has given control away."""
         ...
 
+    def taken(self) -> None:
+        """The program has taken replies."""
+        ...
+
     def submit(self, text: str) -> None:
         """The program makes calls."""
         ...
@@ -86,7 +95,8 @@ class ComputeClock:
         self._since: float | None = None
 
     def resume(self) -> None:
-        self._since = time.perf_counter()
+        if self._since is None:
+            self._since = time.perf_counter()
 
     def pause(self) -> None:
         since, self._since = self._since, None

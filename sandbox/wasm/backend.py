@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import logging
-import math
-import secrets
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Final, Literal
 
 import anyio
 import anyio.to_thread
-from anyio.lowlevel import RunVar
 
-from ..bindings import check_bindings
+from ..backend import ProgramSandbox, check_integer
 from ..peer import Completion, read_completion
-from ..seam import (
-    FailureKind,
-    Guarantees,
-    RunFailure,
-    SandboxMisuseError,
-    SandboxRequest,
-    SandboxResult,
-)
-from ..supervisor import Supervisor, abort_text, failed_before_start
-from ..vehicle import Exit, Port, RunLimits
+from ..seam import Guarantees
+from ..vehicle import Exit, Port
 from .artifacts import Progress, default_cache_directory
 from .slot import Carried, Slot
 from .slots import Slots
 
 __all__ = ["WasmSandbox"]
 
-_LOGGER = logging.getLogger("ptc.sandbox")
-_MAX_WALL_MS = 2_147_483_647
-_MAX_SAFE_INTEGER = 2**53 - 1
-_LEAST_OUTPUT = 4
-_LEAST_MEMORY = 32 << 20  # the interpreter alone has about 25 MiB
-_SANDBOXES = itertools.count()
-_SEED_BITS = 128
+_LOGGER: Final = logging.getLogger("ptc.sandbox")
 
 
-class WasmSandbox:
+class WasmSandbox(ProgramSandbox):
     """Runs programs on CPython inside WebAssembly, a fresh interpreter for each (ruling 7, ruling 41).
 
     Build it anywhere; the first run, or `prepare`, builds the guest into the user's cache. One instance serves any
@@ -57,6 +38,7 @@ class WasmSandbox:
         max_outstanding_calls: calls of one program that may be unanswered at once.
         max_queued_bytes: bytes of arguments of one program that may be unanswered at once.
         ready: instances that stand ready for the next runs.
+        require: what must be enforced, by the names of `Guarantees`; this backend enforces all of them.
         cache_directory: where the built guest is kept; `PTC_CACHE_DIR` or the user's cache when `None`.
         progress: told in one line what is done when it takes seconds; logged to `ptc.sandbox` when `None`.
 
@@ -64,7 +46,6 @@ class WasmSandbox:
         ValueError: for a budget that is not one (contract F20).
     """
 
-    language: Literal["python"] = "python"
     isolation: Literal["wasm"] = "wasm"
 
     def __init__(
@@ -78,25 +59,20 @@ class WasmSandbox:
         max_outstanding_calls: int = 10_000,
         max_queued_bytes: int = 16 << 20,
         ready: int = 1,
+        require: Sequence[str] = (),
         cache_directory: str | Path | None = None,
         progress: Progress | None = None,
     ) -> None:
-        _check_positive("compute_ms", compute_ms)
-        _check_positive("max_wall_ms", max_wall_ms)
-        if max_wall_ms > _MAX_WALL_MS:
-            raise ValueError(f"max_wall_ms must be at most {_MAX_WALL_MS}, not {max_wall_ms}")
-        _check_integer("max_memory_bytes", max_memory_bytes, _LEAST_MEMORY)
-        _check_integer("max_output_bytes", max_output_bytes, _LEAST_OUTPUT)
-        _check_integer("max_concurrent_runs", max_concurrent_runs, 1)
-        _check_integer("max_outstanding_calls", max_outstanding_calls, 1)
-        _check_integer("max_queued_bytes", max_queued_bytes, 1)
-        _check_integer("ready", ready, 0)
-        self._limits = RunLimits(
+        check_integer("ready", ready, 0)
+        super().__init__(
             compute_ms=compute_ms,
             max_wall_ms=max_wall_ms,
+            max_memory_bytes=max_memory_bytes,
             max_output_bytes=max_output_bytes,
+            max_concurrent_runs=max_concurrent_runs,
             max_outstanding_calls=max_outstanding_calls,
             max_queued_bytes=max_queued_bytes,
+            require=require,
         )
         self._slots = Slots(
             Path(cache_directory) if cache_directory is not None else default_cache_directory(),
@@ -104,12 +80,6 @@ class WasmSandbox:
             max_memory_bytes,
             ready,
         )
-        self._max_memory = max_memory_bytes
-        self._max_runs = max_concurrent_runs
-        self._running: set[Supervisor] = set()
-        # A limiter belongs to an event loop, and one sandbox may serve several one after another.
-        self._places: RunVar[anyio.CapacityLimiter] = RunVar(f"ptc-wasm-{next(_SANDBOXES)}")
-        self._closed = False
 
     @property
     def guarantees(self) -> Guarantees:
@@ -121,91 +91,36 @@ class WasmSandbox:
             network="none: no sockets are linked",
             environment="none: no variables, no arguments",
             processes="none: no threads, no processes",
+            syscalls="none: the instance has clocks, random numbers and the bridge, and nothing else is linked",
         )
 
-    async def prepare(self) -> None:
-        """Builds the guest where it is not built yet, and makes an instance ready.
+    def _vehicle(self, request: str) -> _WasmVehicle:
+        return _WasmVehicle(self._slots, request, self._limits.max_output_bytes)
 
-        Raises:
-            SandboxUnavailableError: when that is not possible on this machine.
-        """
-        self._refuse_when_closed("prepare")
+    async def _make_ready(self) -> None:
         await anyio.to_thread.run_sync(self._slots.prepare)
 
-    async def run(self, request: SandboxRequest) -> SandboxResult:
-        """Runs one program in a fresh interpreter, and returns when it has ended (contract F1, F23).
-
-        Raises:
-            SandboxMisuseError: after disposal, or for bindings that are not valid (contract F2).
-            SandboxUnavailableError: when the sandbox cannot be made ready on this machine.
-        """
-        self._refuse_when_closed("run")
-        check_bindings(request.namespaces)
-        if request.signal is not None and request.signal.aborted:
-            failure = RunFailure(FailureKind.ABORT, abort_text(request.signal.reason))
-            return failed_before_start(failure, self._limits.max_output_bytes)
-        try:
-            places = self._places.get()
-        except LookupError:
-            places = anyio.CapacityLimiter(self._max_runs)
-            self._places.set(places)
-        vehicle = _WasmVehicle(self._slots, _encode_request(request), places, self._limits.max_output_bytes)
-        supervisor = Supervisor(request, self._limits, vehicle)
-        self._running.add(supervisor)
-        try:
-            return await supervisor.run()
-        finally:
-            self._running.discard(supervisor)
-
-    async def aclose(self) -> None:
-        """Ends all runs as `abort`, waits for them, and refuses later ones (contract F24)."""
-        self._closed = True
-        for supervisor in tuple(self._running):
-            supervisor.end(FailureKind.ABORT, "runtime disposed")
-        with anyio.CancelScope(shield=True):
-            while self._running:
-                await next(iter(self._running)).ended.wait()
-            await anyio.to_thread.run_sync(self._slots.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    def _refuse_when_closed(self, what: str) -> None:
-        if self._closed:
-            raise SandboxMisuseError(f"{what}() after disposal")
+    async def _let_go(self) -> None:
+        await anyio.to_thread.run_sync(self._slots.close)
 
 
 class _WasmVehicle:
     """Carries one program in a slot, in a thread of its own."""
 
-    def __init__(self, slots: Slots, request: str, places: anyio.CapacityLimiter, max_output_bytes: int) -> None:
+    def __init__(self, slots: Slots, request: str, max_output_bytes: int) -> None:
         self._max_output_bytes = max_output_bytes
         self._slots = slots
         self._request = request
-        self._places = places
-        self._queue: anyio.CancelScope | None = None
         self._carried = Carried()
         self._slot: Slot | None = None
+        self.reply = self._carried.reply
+
+    @property
+    def backlog(self) -> int:
+        return self._carried.backlog
 
     async def drive(self, port: Port) -> Completion | Exit | None:
-        # The wait for a place can be given up at any time; the thread cannot, it is killed and awaited.
-        with anyio.CancelScope() as queue:
-            self._queue = queue
-            if self._carried.killed:
-                return None
-            await self._places.acquire_on_behalf_of(self)
-        self._queue = None
-        if queue.cancelled_caught:
-            return None
-        try:
-            return await anyio.to_thread.run_sync(self._drive, port, limiter=anyio.CapacityLimiter(1))
-        finally:
-            self._places.release_on_behalf_of(self)
+        return await anyio.to_thread.run_sync(self._drive, port, limiter=anyio.CapacityLimiter(1))
 
     def _drive(self, port: Port) -> Completion | Exit | None:
         if self._carried.killed:
@@ -219,38 +134,9 @@ class _WasmVehicle:
             return Exit(self._carried.exited or "worker exited before completing")
         return read_completion(completion, self._max_output_bytes)
 
-    def reply(self, text: str) -> None:
-        self._carried.reply(text)
-
     def kill(self) -> None:
         # In this order: the run's thread sets the slot and then looks at `killed`, so one of the two is always seen.
         self._carried.killed = True
-        slot, queue = self._slot, self._queue
+        slot = self._slot
         if slot is not None:
             slot.kill(self._carried)
-        elif queue is not None:
-            queue.cancel()
-
-
-def _encode_request(request: SandboxRequest) -> str:
-    namespaces = [
-        {
-            "global": one.name,
-            "members": {name: list(member.parameters) for name, member in one.members.items()},
-            "errorClass": None
-            if one.error_class is None
-            else {"name": one.error_class.name, "property": one.error_class.member_property},
-        }
-        for one in request.namespaces
-    ]
-    return json.dumps({"program": request.program, "seed": secrets.randbits(_SEED_BITS), "namespaces": namespaces})
-
-
-def _check_positive(name: str, value: float) -> None:
-    if type(value) not in (int, float) or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{name} must be a finite number greater than 0, not {value!r}")
-
-
-def _check_integer(name: str, value: int, least: int) -> None:
-    if type(value) is not int or not least <= value <= _MAX_SAFE_INTEGER:
-        raise ValueError(f"{name} must be an integer from {least} to {_MAX_SAFE_INTEGER}, not {value!r}")

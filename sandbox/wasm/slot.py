@@ -39,13 +39,44 @@ class Carried:
     """One run in a slot: how the event loop reaches the thread in which it runs."""
 
     def __init__(self) -> None:
-        self.replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._replied = 0
+        self._taken = 0
         self.killed = False
         self.exited: str | None = None
 
+    @property
+    def backlog(self) -> int:
+        """How many characters of replies have not been taken."""
+        return self._replied - self._taken
+
     def reply(self, text: str) -> None:
         """Puts one reply where the program's next wait finds it."""
-        self.replies.put(text)
+        self._replied += len(text)
+        self._replies.put(text)
+
+    def wake(self) -> None:
+        """Ends the program's wait; it has been killed."""
+        self._replies.put(None)
+
+    def take(self, timeout_us: int) -> list[str] | None:
+        """Returns what has settled, waiting for the first; `None` when the run has been killed."""
+        take = self._replies.get_nowait
+        replies: list[str] = []
+        try:
+            if timeout_us < 0:
+                first = self._replies.get()
+            elif timeout_us == 0:
+                first = take()
+            else:
+                first = self._replies.get(timeout=min(timeout_us, _FOREVER) / _MICROSECONDS)
+            while first is not None:
+                self._taken += len(first)
+                replies.append(first)
+                first = take()
+        except queue.Empty:
+            return replies
+        return None
 
 
 class Slot:
@@ -137,7 +168,7 @@ class Slot:
             carried.killed = True
             if self._run is carried and self._armed:
                 self._engine.increment_epoch()
-        carried.replies.put(None)
+        carried.wake()
 
     # What the component calls, in the run's thread
 
@@ -156,32 +187,14 @@ class Slot:
             return "[]"
         port.waiting()
         try:
-            replies = _take(run, timeout_us)
+            replies = run.take(timeout_us)
         finally:
             port.started()
+        port.taken()
         return None if run.killed or replies is None else "[" + ",".join(replies) + "]"
 
     def fault(self, error: BaseException) -> None:
         self._fault = error
-
-
-def _take(run: Carried, timeout_us: int) -> list[str] | None:
-    """Returns what has settled, waiting for the first; `None` when the run has been killed."""
-    take = run.replies.get_nowait
-    replies: list[str] = []
-    try:
-        if timeout_us < 0:
-            first = run.replies.get()
-        elif timeout_us == 0:
-            first = take()
-        else:
-            first = run.replies.get(timeout=min(timeout_us, _FOREVER) / _MICROSECONDS)
-        while first is not None:
-            replies.append(first)
-            first = take()
-    except queue.Empty:
-        return replies
-    return None
 
 
 def _how(error: WasmtimeError) -> str:
