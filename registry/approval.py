@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Mapping
 
+    from .listening import Next
     from .scopes import ScopeKey
     from .signals import Signal
 
@@ -20,15 +21,6 @@ APPROVAL_REQUEST: Final = "approval/request"
 """The waterfall that puts a question to whoever can answer it."""
 
 ApprovalOutcome: TypeAlias = Literal["allowed-once", "rejected", "cancelled", "unavailable"]
-
-ApprovalListener: TypeAlias = (
-    "Callable[[ApprovalRequest, Callable[[], Awaitable[ApprovalOutcome]]], Awaitable[ApprovalOutcome]]"
-)
-"""A listener of `approval/request`: `async (request, next) -> outcome`.
-
-`await next()` gives the answer of the listeners after it, and `unavailable` when there are none. It is cancelled when
-the request's signal fires; a listener that waits in a thread should let go of it then (`abandon_on_cancel=True`).
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,6 +42,22 @@ class ApprovalRequest:
     reason: str | None = None
     display_reason: Mapping[str, str] | None = None
     signal: Signal
+
+
+class ApprovalListener(Protocol):
+    """Listens to `approval/request`: puts the question to whoever can answer it (contract K15).
+
+    `await next()` gives the answer of the listeners after it, and `unavailable` when there are none. It is cancelled
+    when the request's signal fires; a listener that waits in a thread should let go of it then
+    (`abandon_on_cancel=True`).
+    """
+
+    def __call__(
+        self,
+        request: ApprovalRequest,
+        next: Next[ApprovalOutcome],  # noqa: A002 - the contract's name
+        /,
+    ) -> Awaitable[ApprovalOutcome]: ...
 
 
 class ApprovalService(Protocol):

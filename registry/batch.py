@@ -7,30 +7,26 @@ through, so a commit never overlaps a commit or a prepare, and the record has on
 from __future__ import annotations
 
 import enum
-import json
 import secrets
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from .argument_text import parse_arguments
+from .batch_record import BatchRecord
 from .errors import ToolBatchExecutionError
 from .execution import (
-    BatchLog,
     ToolBatchInput,
     ToolBatchResult,
     ToolCall,
     ToolCallOutcome,
     ToolExecutionInput,
     ToolExecutionResult,
-    ToolFailure,
     ToolSuccess,
 )
-from .lossless import snapshot, to_json_text
 from .pipeline import HOST_CANCELLED
-from .pipeline.outcome import aborted
+from .pipeline.outcome import aborted, unwrap
 from .signals import Signal, SignalSource
-from .values import MISSING, JsonObject, JsonValue
 from .wake import Wake
 
 if TYPE_CHECKING:
@@ -39,9 +35,8 @@ if TYPE_CHECKING:
     from .decisions import ContextMessage
     from .definition import ToolDefinition
     from .pipeline import Pipeline, PipelineCall
-    from .scopes import SessionLog
 
-__all__ = ["DEFAULT_PARALLEL", "argument_text", "check_batch", "parse_arguments", "positive_cap", "run_batch"]
+__all__ = ["DEFAULT_PARALLEL", "check_batch", "positive_cap", "run_batch"]
 
 DEFAULT_PARALLEL: Final = 10
 """How many bodies of one batch run at once when nobody says otherwise (contract D4)."""
@@ -73,49 +68,6 @@ def check_batch(batch: ToolBatchInput) -> None:
             raise ValueError(f"calls[{place}].name must be a string that is not empty, not {call.name!r}")
         if not isinstance(call.call_id, str):
             raise ValueError(f"calls[{place}].call_id must be a string, not {call.call_id!r}")  # noqa: TRY004 - one class for all of it
-
-
-def parse_arguments(arguments: str | Mapping[str, object]) -> object:
-    """Returns what a model's argument text means; text that is not JSON stays text (contract D1, B63).
-
-    A mapping is given on as a dict. What cannot be one is given on as it is: the call says what is wrong with it.
-    """
-    if not isinstance(arguments, str):
-        if isinstance(arguments, dict) or not isinstance(arguments, Mapping):
-            return arguments
-        try:
-            return dict(arguments)
-        except Exception:  # noqa: BLE001 - the mapping's own code failed; that is the call's failure, not the batch's
-            return arguments
-    if not arguments:
-        return {}
-    try:
-        return json.loads(arguments, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        return arguments
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def argument_text(arguments: str | Mapping[str, object]) -> str:
-    """Returns the argument text for the record: the model's own, or the mapping as JSON (contract I3)."""
-    if isinstance(arguments, str):
-        text = arguments
-    else:
-        try:
-            text = to_json_text(snapshot(dict(arguments)))
-        except Exception:  # noqa: BLE001 - no JSON, or its own code failed: the record says what can be said
-            text = _shown(arguments)
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _shown(arguments: object) -> str:
-    try:
-        return repr(arguments)
-    except Exception:  # noqa: BLE001 - what cannot be printed must not end the batch
-        return f"<unprintable {type(arguments).__name__}>"
 
 
 async def run_batch(
@@ -168,64 +120,6 @@ class _Slot:
         self.stage = _Stage.WAITING
 
 
-class _Record:
-    """Writes the root events of the batch, or nothing when it has no log (contract D16, D17, I3, I4)."""
-
-    __slots__ = ("_log", "_session")
-
-    def __init__(self, batch: ToolBatchInput) -> None:
-        self._log: BatchLog | None = batch.log
-        agent = batch.agent
-        self._session: SessionLog | None = None if agent is None or batch.log is None else agent.session
-
-    async def called(self, slot: _Slot) -> int | None:
-        """Records that a call starts; returns the sequence number of the event."""
-        if self._session is None:
-            return None
-        data: JsonObject = {
-            **self._place(),
-            "callId": slot.call_id,
-            "name": slot.call.name,
-            "arguments": argument_text(slot.call.arguments),
-        }
-        return await self._append("tool/call", data)
-
-    async def settled(self, slot: _Slot, result: ToolExecutionResult) -> None:
-        """Records what came of a call; the value itself is never recorded."""
-        if self._session is None:
-            return
-        message: JsonObject = {
-            "role": "tool",
-            "callId": slot.call_id,
-            "content": list[JsonValue](result.content),  # pyright: ignore[reportArgumentType] - blocks are JSON
-            "isError": result.is_error,
-        }
-        data: JsonObject = {**self._place(), "message": message}
-        if isinstance(result, ToolFailure) and result.error.info is not None:
-            info = result.error.info
-            error: JsonObject = {"name": info.name, "code": info.code}
-            if info.reason is not None:
-                error["reason"] = info.reason
-            data["error"] = error
-        if result.meta is not MISSING:
-            data["meta"] = result.meta
-        decision = None if slot.pipeline_call is None else slot.pipeline_call.decision_record()
-        if decision is not None:
-            data["decision"] = decision
-        await self._append("tool/result", data, cites=slot.seq)
-
-    async def _append(self, type_: str, data: JsonObject, *, cites: int | None = None) -> int:
-        """Appends in a shielded scope: an event is recorded or not, and never half known to be."""
-        assert self._session is not None
-        with anyio.CancelScope(shield=True):
-            return await self._session.append(type_, data, cites=cites)
-        raise AssertionError("nobody cancels this scope")  # it could be left without a value only then
-
-    def _place(self) -> JsonObject:
-        assert self._log is not None
-        return {"turn": self._log.turn, "step": self._log.step}
-
-
 class _Coordinator:
     """The one task that starts, prepares and commits the calls of a batch."""
 
@@ -234,7 +128,7 @@ class _Coordinator:
         self._batch = batch
         self._transport = transport
         self._cap = cap
-        self._record = _Record(batch)
+        self._record = BatchRecord(batch)
         self._slots = [_Slot(call) for call in batch.calls]
         self._shelter = SignalSource()
         self._signal: Signal = batch.signal if batch.signal is not None else self._shelter.signal
@@ -251,16 +145,16 @@ class _Coordinator:
         self._concluded = False
 
     async def run(self) -> ToolBatchResult:
-        """Drives the batch to its end; see `run_batch`."""
-        async with anyio.create_task_group() as bodies:
-            try:
-                await self._drive(bodies)
-            except Exception as error:  # noqa: BLE001 - the first fault wins; told below, once all is drained
-                self._fault = self._fault or error
-                await self._drain_or_give_up()
-            except anyio.get_cancelled_exc_class():
-                await self._give_up()
-                raise
+        """Drives the batch to its end; see `run_batch`.
+
+        That is done in a task of its own, which only cancel scopes can cancel: what asyncio alone cancels would break
+        off an event that is being recorded, whatever shields it.
+        """
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._coordinate, tasks)
+        except ExceptionGroup as error:  # a body left a scope open, which shows only when its task ends
+            self._fault = self._fault or unwrap(error)
         if self._fault is not None:
             raise ToolBatchExecutionError(
                 f"a batch of tool calls stopped: {self._fault}",
@@ -271,6 +165,16 @@ class _Coordinator:
         return ToolBatchResult(
             results=tuple(self._results), additional_contexts=tuple(self._contexts), concluded=self._concluded
         )
+
+    async def _coordinate(self, bodies: TaskGroup) -> None:
+        try:
+            await self._drive(bodies)
+        except Exception as error:  # noqa: BLE001 - the first fault wins; told by `run`, once all is drained
+            self._fault = self._fault or error
+            await self._drain_or_give_up()
+        except anyio.get_cancelled_exc_class():
+            await self._give_up()
+            raise
 
     async def _drive(self, bodies: TaskGroup) -> None:
         while True:
@@ -298,7 +202,7 @@ class _Coordinator:
         mode = self._pipeline.classify(slot.call.name, slot.arguments, batch.agent, batch.tool_set, self._transport)
         if mode == "parallel":
             return True
-        if self._committed < self._next or self._running:
+        if self._committed < self._next:  # whatever runs has not been committed
             self._group_over = True
             return False
         self._exclusive = True
@@ -307,7 +211,7 @@ class _Coordinator:
     async def _start(self, bodies: TaskGroup) -> None:
         """Starts one call: record, prepare, launch (contract D5)."""
         slot, batch = self._slots[self._next], self._batch
-        slot.seq = await self._record.called(slot)
+        slot.seq = await self._record.called(slot.call_id, slot.call)
         slot.stage = _Stage.STARTED
         self._next += 1
         slot.pipeline_call = self._pipeline.call(
@@ -330,11 +234,13 @@ class _Coordinator:
 
     async def _run_body(self, slot: _Slot, call: PipelineCall) -> None:
         """Runs one call's dispatch in a task of its own, out of reach of the host's cancellation."""
+        dispatched = False
         try:
             with anyio.CancelScope(shield=True):
                 await call.dispatch(shelter=self._shelter.signal)
+                dispatched = True
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; the coordinator tells it
-            self._fault = self._fault or error
+            self._fault = self._fault or (_left_open(slot.call.name, error) if dispatched else error)
         finally:
             slot.stage = _Stage.SETTLED
             self._running -= 1
@@ -350,7 +256,8 @@ class _Coordinator:
             await self._commit(slot, await slot.pipeline_call.finish())
 
     async def _commit(self, slot: _Slot, result: ToolExecutionResult) -> None:
-        await self._record.settled(slot, result)
+        decision = None if slot.pipeline_call is None else slot.pipeline_call.decision_record()
+        await self._record.settled(slot.call_id, slot.seq, result, decision)
         slot.stage = _Stage.COMMITTED
         self._committed += 1
         self._results.append(ToolCallOutcome(slot.call_id, result))
@@ -360,7 +267,7 @@ class _Coordinator:
     async def _skip_rest(self) -> None:
         """Records every call that was never started as a pair, and answers for it (contract D11, D12)."""
         for slot in self._slots[self._next :]:
-            slot.seq = await self._record.called(slot)
+            slot.seq = await self._record.called(slot.call_id, slot.call)
             self._next += 1
             await self._commit(slot, aborted(body_invoked=False))
 
@@ -391,3 +298,12 @@ class _Coordinator:
                 await self._skip_rest()
             except Exception:
                 self._pipeline.logger.exception("the record of a cancelled batch is incomplete")
+
+
+def _left_open(tool: str, error: Exception) -> RuntimeError:
+    """Says which tool left its task in disorder, so that the task cannot end as it should."""
+    fault = RuntimeError(
+        f'tool "{tool}" left a cancel scope or task group open that its body had entered; enter them in a `with` block'
+    )
+    fault.__cause__ = error
+    return fault

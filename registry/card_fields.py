@@ -7,9 +7,17 @@ text that UTF-8 cannot carry. Its constructor takes lists and keeps tuples, so t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, model_serializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    model_serializer,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, core_schema
 
@@ -42,8 +50,9 @@ def _as_utf8(text: str) -> str:
     return text
 
 
-Several: TypeAlias = Annotated[Sequence[T], BeforeValidator(_as_tuple)]
-"""A list or tuple, kept as a tuple."""
+def _several(annotation: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    (item,) = get_args(annotation)
+    return core_schema.no_info_before_validator_function(_as_tuple, handler(tuple[item, ...]))
 
 
 def _by(check: Callable[[object], object], shown: CoreSchema) -> GetPydanticSchema:
@@ -55,12 +64,15 @@ def _by(check: Callable[[object], object], shown: CoreSchema) -> GetPydanticSche
     return GetPydanticSchema(lambda _type, _handler: schema)
 
 
+Several: TypeAlias = Annotated[Sequence[T], GetPydanticSchema(_several)]
+"""A list or tuple, kept as a tuple."""
+
 Json: TypeAlias = Annotated[JsonValue | Missing, _by(_as_json, core_schema.any_schema())]
 Content: TypeAlias = Annotated[
     Sequence[ContentBlock] | None, _by(_as_blocks, core_schema.list_schema(core_schema.dict_schema()))
 ]
 Text: TypeAlias = Annotated[str, AfterValidator(_as_utf8)]
-Name: TypeAlias = Annotated[Text, Field(min_length=1)]
+Name: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_as_utf8)]
 LineNumber: TypeAlias = Annotated[int, Field(ge=1)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 

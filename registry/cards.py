@@ -6,8 +6,8 @@
 
 `CallCard` and `ResultCard` are the unions of the two rows. In Python a card has Python's spelling, and `None` where it
 says nothing; on the wire it is camelCase JSON, in which what is absent has no key. `to_wire()` makes that JSON, and
-pydantic's `model_dump` and `model_dump_json` give the same. A null stands on the wire only where it says something: as
-the `oldText` of a new file, and as a `rawInput` that is JSON null.
+pydantic's `model_dump` and `model_dump_json` give the same (the latter to some 250 levels of nesting). A null stands on
+the wire only where it says something: as the `oldText` of a new file, and as a `rawInput` that is JSON null.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class SearchPathsCard(Shape):
     view: Literal["search"] = "search"
     shape: Literal["paths"] = "paths"
     title: Text | None = None
-    paths: Several[Text]
+    paths: Several[Name]
     truncated: bool
     total: Count
 
@@ -344,7 +344,25 @@ def as_result_card(answer: object) -> ResultCard:
     return _RESULT_CARDS.validate_python(dict(answer) if isinstance(answer, Mapping) else answer)
 
 
+_SHOWN_PROBLEMS: Final = 5
+_SHOWN_PLACE: Final = 80
+_SHOWN_PROBLEM: Final = 200
+
+
 def card_problems(error: ValidationError) -> str:
-    """Says in one line why something is no card: each place, and what is wrong there."""
+    """Says in one line of some hundred characters why something is no card: places, and what is wrong there."""
     problems = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in problems)
+    told = [_told(".".join(map(str, each["loc"])), each["msg"]) for each in problems[:_SHOWN_PROBLEMS]]
+    more = len(problems) - len(told)
+    return "; ".join([*told, f"and {more} more"] if more else told)
+
+
+def _told(place: str, problem: str) -> str:
+    told = _shown(problem, _SHOWN_PROBLEM)
+    return f"{_shown(place, _SHOWN_PLACE)}: {told}" if place else told
+
+
+def _shown(text: str, limit: int) -> str:
+    """Returns text for one line: a key or a `view` that came from a model may be long, or steer a terminal."""
+    plain = text if text.isascii() and text.isprintable() else ascii(text)
+    return plain if len(plain) <= limit else f"{plain[:limit]}…"

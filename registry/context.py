@@ -10,6 +10,7 @@ from .definition import ToolDefinition, ToolSchema
 from .errors import ToolRegistrationError
 from .events import CHANGE
 from .listening import Listening
+from .presenters import check_presenter
 from .schema import assert_output_schema
 from .scopes import Disposer, ScopeKey
 from .views import RUN_CODE, Condition, Layer, Registration, Restriction, quoted
@@ -75,7 +76,8 @@ class ScopedTools(Listening):
             when: a pure query, asked once for each step, whether the tool is there (contract A38).
 
         Raises:
-            ToolRegistrationError: the definition is incomplete, or its name is reserved or taken in this scope.
+            ToolRegistrationError: the definition is incomplete, a presenter of it is asynchronous, or its name is
+                reserved or taken in this scope.
             JsonSchemaError: its output schema is outside the supported subset.
             Exception: whatever a `tools/change` listener raised; the tool is then not registered (contract A15).
         """
@@ -243,12 +245,14 @@ def _check_definition(definition: ToolDefinition, when: Condition | None) -> Non
         raise ToolRegistrationError(f'the name "{RUN_CODE}" is reserved for the transport')
     if not callable(definition.execute):
         raise ToolRegistrationError(f'tool "{name}" execute must be an async function')
+    for member in ("present_call", "present_result"):
+        check_presenter(f'tool "{name}"', member, getattr(definition, member))
     if when is not None and not callable(when):
         raise ToolRegistrationError(f'the condition of tool "{name}" must be callable')
 
 
 def _positive(number: object) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number) and number > 0
+    return isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < math.inf
 
 
 def _taken(name: str, scope: ScopeKey | None) -> str:

@@ -17,19 +17,17 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
-import pydantic
 from typing_extensions import Unpack
 
 from .annotations import read_signature
-from .define import ToolOptions, build_definition
+from .build import ToolOptions, build_definition
 from .definition import ToolDefinition, ToolRunContext
-from .errors import ToolArgsError, ToolOutputError
-from .function_arguments import SCHEMA_ERRORS, FunctionArguments, typed_schema, why
+from .errors import ToolArgsError
+from .function_arguments import FunctionArguments
+from .typed_output import TypedOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
-
-    from .schema import RawSchema
 
 __all__ = ["FunctionTool", "tool"]
 
@@ -54,7 +52,7 @@ def tool(function: Callable[P, Coroutine[Any, Any, R]], /) -> FunctionTool[P, R]
 
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, **options: Unpack[ToolOptions[Any, Any]]
+    *, name: str | None = None, description: str | None = None, **options: Unpack[ToolOptions[dict[str, Any], Any]]
 ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], FunctionTool[P, R]]: ...
 
 
@@ -82,6 +80,7 @@ def tool(
     Raises:
         TypeError: the function is not asynchronous, or an annotation is missing, unknown or without a JSON form; the
             message names the function and the parameter.
+        ToolRegistrationError: a presenter is asynchronous, or no function (contract H5).
     """
     if function is not None:
         return _made(function, name, description, options, _callers_names())
@@ -114,7 +113,7 @@ def _made(
     signature = read_signature(function, owner, local_names)
     arguments = FunctionArguments(signature, owner)
     tool_name = label if name is None else name
-    output, returned = _output(signature.returns, owner, tool_name)
+    output = TypedOutput(signature.returns, tool_name, owner=owner, what="the return annotation")
 
     async def execute(given: Any, run: ToolRunContext) -> Any:
         violations, positional, named = arguments.parse(given)
@@ -122,7 +121,7 @@ def _made(
             raise ToolArgsError(violations)
         if signature.run is not None:
             named[signature.run] = run
-        return returned(await function(*positional, **named))
+        return output.to_json(await function(*positional, **named))
 
     def build(**members: Any) -> FunctionTool[..., Any]:
         return FunctionTool(**members, function=function)
@@ -133,29 +132,10 @@ def _made(
         description=(inspect.getdoc(function) or "") if description is None else description,
         parameters=arguments.schema.schema,
         check=arguments.violations,
-        output_schema={} if output is None else output.schema,
-        output_check=output,
+        output_schema=output.schema,
+        output_check=output.check,
         execute=execute,
         options=options,
         build=build,
     )
     return cast("FunctionTool[..., Any]", definition)
-
-
-def _output(returns: Any, owner: str, name: str) -> tuple[RawSchema | None, Callable[[Any], Any]]:
-    """The schema of what is returned, and how it is turned into JSON; without an annotation, any JSON as it is."""
-    if returns is inspect.Signature.empty or returns is Any:
-        return None, lambda value: value
-    try:
-        adapter = pydantic.TypeAdapter[Any](returns)
-        schema = typed_schema(adapter, "serialization", "output")
-    except SCHEMA_ERRORS as error:
-        raise TypeError(f"{owner}: no schema can be made of the return annotation: {why(error)}") from error
-
-    def returned(value: Any) -> Any:
-        try:
-            return adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
-        except ValueError as error:  # pydantic's own refusals, and its limit of nesting
-            raise ToolOutputError(name, [f'"value" cannot be turned into JSON: {why(error)}']) from error
-
-    return schema, returned

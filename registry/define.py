@@ -2,58 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, overload
 
+import pydantic
 from typing_extensions import Unpack
 
 from .body import ToolBody, adapt_body
-from .definition import ToolDefinition, ToolOutput, ToolRunContext
+from .build import Check, ToolOptions, build_definition, enforce
+from .definition import ToolDefinition, ToolRunContext
 from .errors import ToolArgsError
-from .execution import ToolExecution, ToolExecutionResult
-from .json_lines import to_indented_json
-from .lossless import materialise
 from .schema import RawSchema, compile_parameters, compile_value, validate_json_schema_value
-from .values import ContentBlock, JsonObject, JsonValue, text_block
+from .typed_arguments import TypedArguments, class_arguments
+from .typed_dicts import rebuild_typed_dicts
+from .typed_output import TypedOutput
+from .typed_schema import is_type
+from .values import MISSING, JsonObject, JsonValue, Missing
 
-__all__ = ["ToolOptions", "default_render", "define_raw_tool", "define_tool"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["define_raw_tool", "define_tool"]
 
 ArgsT = TypeVar("ArgsT")
+ObjectT = TypeVar("ObjectT", bound="Mapping[str, object] | pydantic.BaseModel | DataclassInstance")
 ValueT = TypeVar("ValueT")
 
 Body: TypeAlias = Callable[[ArgsT, ToolRunContext], Awaitable[ValueT]] | Callable[[ArgsT], Awaitable[ValueT]]
-Check: TypeAlias = Callable[[JsonValue], list[str]]
-ContentHook: TypeAlias = Callable[[ToolExecution, ToolExecutionResult], Sequence[ContentBlock] | None]
 
 
-class ToolOptions(TypedDict, Generic[ArgsT, ValueT], total=False):
-    """What a tool may declare beyond its schemas; what is not given stays absent (contract B62).
-
-    Attributes:
-        render: `(arguments, value) -> content blocks` for the model; synchronous and pure. By default one text block:
-            text as it is, anything else as indented JSON.
-        presentation_meta: `(arguments, value) -> JSON` that is kept with the record for presenters.
-        timeout_ms: the deadline of a call in milliseconds; positive and finite.
-        concurrency_safe: `True` says that calls may always overlap; the short form of `is_concurrency_safe`.
-        is_concurrency_safe: `(arguments) -> bool`, asked for valid arguments alone (contract B60).
-        project_content: see `ToolDefinition`; sees arguments as they came (contract B61).
-        finalize_content: see `ToolDefinition`; sees arguments as they came (contract B61).
-        present_call: `(arguments) -> card | None`, asked for valid arguments alone (contract B59).
-        present_result: `(arguments, result) -> card | None`, asked for valid arguments alone (contract B59).
-    """
-
-    render: Callable[[ArgsT, ValueT], Sequence[ContentBlock]]
-    presentation_meta: Callable[[ArgsT, ValueT], JsonValue]
-    timeout_ms: float | None
-    concurrency_safe: bool
-    is_concurrency_safe: Callable[[ArgsT], bool]
-    project_content: ContentHook
-    finalize_content: ContentHook
-    present_call: Callable[[ArgsT], Any]
-    present_result: Callable[[ArgsT, JsonObject], Any]
-
-
+@overload
 def define_tool(
     *,
     name: str,
@@ -62,41 +40,98 @@ def define_tool(
     output: Mapping[str, Any],
     execute: Body[ArgsT, ValueT],
     **options: Unpack[ToolOptions[ArgsT, ValueT]],
-) -> ToolDefinition:
-    """Defines a tool whose schemas are written in the author DSL. Both are compiled here, once (contract B57).
+) -> ToolDefinition: ...
+
+
+@overload
+def define_tool(
+    *,
+    name: str,
+    description: str,
+    parameters: Mapping[str, Any],
+    output: type[ValueT],
+    execute: Body[ArgsT, ValueT],
+    **options: Unpack[ToolOptions[ArgsT, Any]],
+) -> ToolDefinition: ...
+
+
+@overload
+def define_tool(
+    *,
+    name: str,
+    description: str,
+    parameters: type[ObjectT],
+    output: type[ValueT] | Mapping[str, Any],
+    execute: Body[ObjectT, ValueT],
+    **options: Unpack[ToolOptions[dict[str, Any], Any]],
+) -> ToolDefinition: ...
+
+
+@overload
+def define_tool(
+    *,
+    name: str,
+    description: str,
+    parameters: type[ObjectT],
+    output: type[ValueT],
+    **options: Unpack[ToolOptions[dict[str, Any], Any]],
+) -> Callable[[Body[ObjectT, ValueT]], ToolDefinition]: ...
+
+
+def define_tool(
+    *,
+    name: str,
+    description: str,
+    parameters: Any,
+    output: Any,
+    execute: Body[Any, Any] | Missing = MISSING,
+    **options: Unpack[ToolOptions[Any, Any]],
+) -> Any:
+    """Defines a tool whose schemas are compiled here, once (contract B57).
+
+    `parameters` and `output` are each written in the author DSL, or are a class. A class goes through pydantic and the
+    raw-schema door, as the annotations of `@tool` do, and keeps its own rules, for example of members that it does not
+    have. The body then gets an instance of it, and may return one.
 
     Args:
         name: what models and programs call it.
         description: what the model reads of it.
-        parameters: a map of parameter names to DSL nodes, `required: True` on those that must be given.
-        output: the DSL node of the value.
+        parameters: a map of parameter names to DSL nodes, `required: True` on those that must be given; or a
+            `TypedDict`, a pydantic model or a dataclass.
+        output: the DSL node of the value; or its class.
         execute: the body, `async (arguments, run) -> value` or `async (arguments) -> value`. It sees valid arguments
-            only: others raise `ToolArgsError` in its place (contract B58). They are frozen JSON; annotate them as a
-            `TypedDict` to have them typed.
-        **options: see `ToolOptions`.
+            only: others raise `ToolArgsError` in its place (contract B58). Those of a class are new at each call; those
+            of the DSL are frozen JSON, and typed when the body annotates them as a `TypedDict`. When both schemas are
+            classes and it is omitted, `define_tool` is a decorator of the body; type checkers then also see a value
+            that is not of the output's class.
+        **options: see `ToolOptions`. Where a class stands, they see the JSON of it.
+
+    Returns:
+        the definition, or the decorator that makes it.
 
     Raises:
-        JsonSchemaError: a schema is not well-formed (contract B50).
-        TypeError: `execute` is not asynchronous, or an option is out of range.
+        JsonSchemaError: a schema of the DSL is not well-formed (contract B50).
+        TypeError: `execute` is not asynchronous, an option is out of range, or a class has no JSON form.
+        ToolRegistrationError: a presenter is asynchronous, or no function (contract H5).
     """
     owner = f"define_tool({name})"
-    schema = compile_parameters(parameters)
-    value_schema = compile_value(output)
+    accepted = _accepted(parameters, owner)
+    returned = _returned(output, name, owner)
 
-    def check(arguments: JsonValue) -> list[str]:
-        return validate_json_schema_value(schema, arguments, "")
+    def define(body: Body[Any, Any]) -> ToolDefinition:
+        return build_definition(
+            owner,
+            name=name,
+            description=description,
+            parameters=accepted.schema,
+            check=accepted.check,
+            output_schema=returned.schema,
+            output_check=returned.check,
+            execute=accepted.around(returned.around(adapt_body(body, owner))),
+            options=options,
+        )
 
-    return build_definition(
-        owner,
-        name=name,
-        description=description,
-        parameters=schema,
-        check=check,
-        output_schema=value_schema,
-        output_check=None,
-        execute=enforce(adapt_body(execute, owner), check),
-        options=cast("ToolOptions[Any, Any]", options),
-    )
+    return define if execute is MISSING else define(execute)
 
 
 def define_raw_tool(
@@ -123,6 +158,7 @@ def define_raw_tool(
     Raises:
         JsonSchemaError: a schema is not valid, or refers to another document.
         TypeError: `execute` is not asynchronous, or an option is out of range.
+        ToolRegistrationError: a presenter is asynchronous, or no function (contract H5).
     """
     owner = f"define_raw_tool({name})"
     accepts = RawSchema(parameters, assert_formats=assert_formats, root="parameters")
@@ -144,101 +180,57 @@ def define_raw_tool(
     )
 
 
-def default_render(_arguments: JsonValue, value: JsonValue) -> Sequence[ContentBlock]:
-    """Renders a value as one text block: text as it is, anything else as indented JSON."""
-    return [text_block(value if isinstance(value, str) else to_indented_json(value))]
+class _Accepted(NamedTuple):
+    """What a tool takes: the schema, what is wrong with given arguments, and the body that sees only valid ones."""
+
+    schema: JsonObject | bool
+    check: Check
+    around: Callable[[ToolBody], ToolBody]
 
 
-def enforce(body: ToolBody, check: Check) -> ToolBody:
-    """Returns a body that raises `ToolArgsError` in place of running on arguments that do not fit (contract B58)."""
+class _Returned(NamedTuple):
+    """What a tool gives: the schema, what checks a value instead of it, and the body that gives JSON."""
+
+    schema: JsonObject | bool
+    check: Check | None
+    around: Callable[[ToolBody], ToolBody]
+
+
+def _accepted(parameters: Any, owner: str) -> _Accepted:
+    if is_type(parameters):
+        typed = class_arguments(parameters, owner)
+        return _Accepted(typed.schema.schema, typed.violations, lambda body: _parsing(body, typed))
+    schema = compile_parameters(parameters)
+
+    def check(arguments: JsonValue) -> list[str]:
+        return validate_json_schema_value(schema, arguments, "")
+
+    return _Accepted(schema, check, lambda body: enforce(body, check))
+
+
+def _returned(output: Any, name: str, owner: str) -> _Returned:
+    if is_type(output):
+        typed = TypedOutput(rebuild_typed_dicts(output, {}), name, owner=owner, what="output")
+        return _Returned(typed.schema, typed.check, lambda body: _writing(body, typed))
+    return _Returned(compile_value(output), None, lambda body: body)
+
+
+def _parsing(body: ToolBody, typed: TypedArguments) -> ToolBody:
+    """Returns a body that gives `body` its arguments as their type, or raises `ToolArgsError` (contract B58)."""
 
     async def execute(arguments: Any, run: ToolRunContext) -> Any:
-        violations = check(arguments)
+        violations, parsed = typed.parse(arguments)
         if violations:
             raise ToolArgsError(violations)
-        return await body(arguments, run)
+        return await body(parsed, run)
 
     return execute
 
 
-def build_definition(
-    owner: str,
-    *,
-    name: str,
-    description: str,
-    parameters: JsonObject | bool,
-    check: Check,
-    output_schema: JsonObject | bool,
-    output_check: Check | None,
-    execute: ToolBody,
-    options: ToolOptions[Any, Any],
-    build: Callable[..., ToolDefinition] = ToolDefinition,
-) -> ToolDefinition:
-    """Puts a definition together; what every factory shares.
+def _writing(body: ToolBody, typed: TypedOutput) -> ToolBody:
+    """Returns a body that gives what `body` returns as JSON."""
 
-    Args:
-        owner: who is told when something is wrong, for example `define_tool(search)`.
-        name: the tool's name.
-        description: the tool's description.
-        parameters: the compiled schema of the arguments.
-        check: what is wrong with given arguments.
-        output_schema: the compiled schema of the value.
-        output_check: what checks a value of the raw-schema door; `None` for a schema of the subset.
-        execute: the body, enforcing already.
-        options: what the author declared beyond that.
-        build: the class to make.
-    """
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"{owner}: name must be text, and not empty")
-    if not isinstance(description, str):
-        raise TypeError(f"{owner}: description must be text")
-    for what, schema in (("parameters", parameters), ("output", output_schema)):
-        if not isinstance(schema, dict):
-            raise TypeError(f"{owner}: {what} must be a schema object")
-    return build(
-        name=name,
-        description=description,
-        parameters=materialise(parameters),
-        output=ToolOutput(
-            schema=cast("Mapping[str, Any]", materialise(output_schema)),
-            render=options.get("render", default_render),
-            presentation_meta=options.get("presentation_meta"),
-            raw=output_check is not None,
-            check=output_check,
-        ),
-        execute=execute,
-        timeout_ms=_timeout(options.get("timeout_ms"), owner),
-        is_concurrency_safe=_classifier(options, check, owner),
-        project_content=options.get("project_content"),
-        finalize_content=options.get("finalize_content"),
-        present_call=_for_valid(options.get("present_call"), check),
-        present_result=_for_valid(options.get("present_result"), check),
-    )
+    async def execute(arguments: Any, run: ToolRunContext) -> Any:
+        return typed.to_json(await body(arguments, run))
 
-
-def _timeout(timeout_ms: float | None, owner: str) -> float | None:
-    if timeout_ms is None:
-        return None
-    if type(timeout_ms) not in (int, float) or not math.isfinite(timeout_ms) or timeout_ms <= 0:
-        raise TypeError(f"{owner}: timeout_ms must be a positive finite number")
-    return timeout_ms
-
-
-def _classifier(options: ToolOptions[Any, Any], check: Check, owner: str) -> Callable[[JsonValue], bool] | None:
-    """Says whether a call may overlap others; never for arguments that do not fit (contract B60)."""
-    declared = options.get("is_concurrency_safe")
-    always = options.get("concurrency_safe", False)
-    if type(always) is not bool:
-        raise TypeError(f"{owner}: concurrency_safe must be True or False; a function goes to is_concurrency_safe")
-    if declared is None:
-        return (lambda arguments: not check(arguments)) if always else None
-    if "concurrency_safe" in options:
-        raise TypeError(f"{owner}: give concurrency_safe or is_concurrency_safe, not both")
-    return lambda arguments: False if check(arguments) else declared(arguments)
-
-
-def _for_valid(present: Callable[..., Any] | None, check: Check) -> Callable[..., Any] | None:
-    """A presenter that has nothing to say of arguments that do not fit (contract B59)."""
-    if present is None:
-        return None
-    return lambda arguments, *rest: None if check(arguments) else present(arguments, *rest)
+    return execute

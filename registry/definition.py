@@ -11,6 +11,7 @@ from .values import MISSING, ContentBlock, JsonObject, JsonValue, Missing
 if TYPE_CHECKING:
     from .decisions import ContextMessage
     from .execution import ToolExecution, ToolExecutionResult
+    from .presenters import PresentedCall, PresentedResult, RecordedResult
     from .scopes import ScopeKey
     from .signals import Signal
 
@@ -78,8 +79,9 @@ class ToolDefinition:
         is_concurrency_safe: `(arguments) -> bool`; only exactly `True` lets calls overlap (contract D2).
         project_content: `(exec, result) -> content | None`, once before post-execute (contract C55).
         finalize_content: `(exec, result) -> content | None`, once for every outcome (contract C56).
-        present_call: `(arguments) -> card | None` for a pending call (contract H1).
-        present_result: `(arguments, result) -> card | None` for a completed one (contract H2).
+        present_call: `(arguments) -> card | None` for a pending call; synchronous and pure (contract H1, H5).
+        present_result: `(arguments, result) -> card | None` for a completed one, likewise (contract H2). It is given
+            what the record has of the result.
     """
 
     name: str
@@ -91,8 +93,8 @@ class ToolDefinition:
     is_concurrency_safe: Callable[[JsonValue], bool] | None = None
     project_content: Callable[[ToolExecution, ToolExecutionResult], Sequence[ContentBlock] | None] | None = None
     finalize_content: Callable[[ToolExecution, ToolExecutionResult], Sequence[ContentBlock] | None] | None = None
-    present_call: Callable[[JsonValue], Any] | None = None
-    present_result: Callable[[JsonValue, JsonObject], Any] | None = None
+    present_call: Callable[[JsonValue], PresentedCall] | None = None
+    present_result: Callable[[JsonValue, RecordedResult], PresentedResult] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

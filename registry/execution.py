@@ -117,6 +117,11 @@ class ToolSuccess:
     concludes_turn: bool = False
     is_error: Literal[False] = field(default=False, init=False)
 
+    @property
+    def text(self) -> str:
+        """The text of `content`, its blocks joined by line breaks; images are left out."""
+        return _text_of(self.content)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class ToolFailure:
@@ -128,8 +133,17 @@ class ToolFailure:
     additional_contexts: Sequence[ContextMessage] = ()
     is_error: Literal[True] = field(default=True, init=False)
 
+    @property
+    def text(self) -> str:
+        """The text of `content`, its blocks joined by line breaks; images are left out."""
+        return _text_of(self.content)
+
 
 ToolExecutionResult: TypeAlias = ToolSuccess | ToolFailure
+
+
+def _text_of(content: Sequence[ContentBlock]) -> str:
+    return "\n".join(block["text"] for block in content if block["type"] == "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

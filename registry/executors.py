@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from .definition import ToolDefinition
 from .errors import ToolExecutorUnavailableError, ToolRegistrationError
 from .scopes import IdentityMap, ScopeKey, ScopeTree
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from .execution import ToolBatchInput, ToolBatchResult
     from .views import ToolView
 
-__all__ = ["ExecutorDescription", "ExecutorSelection", "ToolExecutor", "sections_of"]
+__all__ = ["ExecutorDescription", "ExecutorSelection", "ToolExecutor", "sections_of", "transport_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,8 @@ class ExecutorDescription:
 class ToolExecutor(Protocol):
     """Executes the calls of a step (contract A59).
 
-    An executor may also have `sections(tools) -> Sequence[str]`: the parts of the system prompt that it owns.
+    An executor may also have `sections(tools) -> Sequence[str]`: the parts of the system prompt that it owns; and
+    `transport`, the `ToolDefinition` of a tool of its own that no registry has, so that its calls have cards (H11).
     """
 
     def describe(self, tools: ToolView) -> ExecutorDescription:
@@ -127,3 +129,9 @@ def sections_of(executor: ToolExecutor, tools: ToolView) -> Sequence[str]:
     """Returns the prompt sections that the executor owns; nothing when it has none (contract A59, A62)."""
     sections = getattr(executor, "sections", None)
     return () if sections is None else tuple(sections(tools))
+
+
+def transport_of(executor: ToolExecutor) -> ToolDefinition | None:
+    """Returns the definition of the executor's own tool; `None` when it has none."""
+    transport = getattr(executor, "transport", None)
+    return transport if isinstance(transport, ToolDefinition) else None

@@ -10,17 +10,18 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeAlias, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from pydantic import ValidationError
 
-from .batch import argument_text, parse_arguments
+from .argument_text import argument_text, parse_arguments
 from .cards import CallCard, GenericCallCard, GenericResultCard, ResultCard, as_call_card, as_result_card, card_problems
 from .events import close_stray
 from .execution import ToolExecutionResult, ToolFailure, ToolSuccess
-from .lossless import LosslessError, materialise
+from .lossless import materialise
 from .pipeline.outcome import freeze_blocks, message_of, printable
-from .values import MISSING, ContentBlock, JsonObject, JsonValue, Missing
+from .presenters import RecordedResult
+from .values import MISSING, JsonObject, JsonValue, Missing
 
 if TYPE_CHECKING:
     from .activation import ResolvedToolSet
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .registry import ToolRegistry
     from .scopes import ScopeKey
 
-__all__ = ["PresentableArguments", "PresentableResult", "RecordedResult", "present_call", "present_result", "recorded"]
+__all__ = ["PresentableArguments", "PresentableResult", "present_call", "present_result", "recorded"]
 
 CardT = TypeVar("CardT")
 
@@ -40,20 +41,6 @@ PresentableArguments: TypeAlias = str | Mapping[str, object] | JsonValue | Missi
 PresentableResult: TypeAlias = ToolExecutionResult | Mapping[str, object]
 """A live result, or what a record has of one: the data of a `tool/result` or `tool/ptc-dispatch` event, or
 `{content, isError, meta?}` alone."""
-
-
-class RecordedResult(TypedDict):
-    """What the record has of a result, and all that a presenter is given of it (contract H10); frozen.
-
-    Attributes:
-        content: the content blocks that the model saw.
-        isError: whether the call failed.
-        meta: what the tool's `presentation_meta` gave, if it gave anything.
-    """
-
-    content: list[ContentBlock]
-    isError: bool
-    meta: NotRequired[JsonValue]
 
 
 def present_call(
@@ -132,9 +119,8 @@ def recorded(result: PresentableResult) -> RecordedResult:
     if isinstance(result, ToolSuccess | ToolFailure):
         content, is_error, meta = result.content, result.is_error, result.meta
     elif isinstance(result, Mapping):
-        message = result.get(
-            "message", result
-        )  # a `tool/result` has its content in the message, and its meta beside it
+        # A `tool/result` has its content in the message, and its meta beside it (contract I4).
+        message = result.get("message", result)
         body = message if isinstance(message, Mapping) else {}
         content, is_error, meta = body.get("content"), body.get("isError"), result.get("meta", MISSING)
         if not isinstance(is_error, bool) or content is None:
@@ -169,9 +155,8 @@ def _read(arguments: PresentableArguments) -> tuple[JsonValue | Missing, JsonVal
     try:
         parsed = parse_arguments(arguments) if isinstance(arguments, str | Mapping) else arguments
         given = materialise(parsed, root="arguments")
-    except (LosslessError, TypeError, ValueError):
-        text = arguments if isinstance(arguments, str | Mapping) else repr(arguments)
-        return MISSING, argument_text(text)
+    except Exception:  # noqa: BLE001 - no JSON, or its own code failed
+        return MISSING, argument_text(cast("Mapping[str, object]", arguments))
     return given, given
 
 
@@ -198,15 +183,16 @@ def _ask(
     try:
         answer = present()
     except Exception as error:  # noqa: BLE001 - a presenter cannot break a display
-        raised, answer = error, None
-        problem = f"raised {_described(error)}"
+        raised, problem = error, f"raised {_described(error)}"
     else:
         if answer is None:
             return None
         try:
             return as_card(answer)
+        except ValidationError as error:
+            problem = f"returned what is no card: {card_problems(error)}"
         except Exception as error:  # noqa: BLE001 - a mapping may raise anything while it is read
-            problem = f"returned {_described(error)}"
+            problem = f"returned what cannot be read: {_described(error)}"
         if inspect.isawaitable(answer):
             close_stray(answer)
             problem = "is asynchronous, and presenters are plain functions"
@@ -217,6 +203,4 @@ def _ask(
 
 
 def _described(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return f"what is no card: {card_problems(error)}"
     return f"{type(error).__name__}: {message_of(error)}"

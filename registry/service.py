@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .batch import check_batch
-from .executors import ExecutorDescription, ToolExecutor, sections_of
+from .errors import ToolExecutorUnavailableError
+from .executors import ExecutorDescription, ToolExecutor, sections_of, transport_of
 from .native import NativeExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .activation import ResolvedToolSet
+    from .definition import ToolDefinition
     from .execution import ToolBatchInput, ToolBatchResult
     from .pipeline import Pipeline
     from .scopes import ScopeKey
@@ -56,6 +58,16 @@ class ToolService:
             ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
         """
         return sections_of(self.executor(scope), self._registry.view(scope, tool_set))
+
+    def transport(self, scope: ScopeKey | None = None) -> ToolDefinition | None:
+        """Returns the `run_code` of the scope's executor, for cards (contract E8, H11).
+
+        It is `None` when the executor has none, and when it has been unloaded: a display goes on without it.
+        """
+        try:
+            return transport_of(self.executor(scope))
+        except ToolExecutorUnavailableError:
+            return None
 
     async def execute(self, batch: ToolBatchInput) -> ToolBatchResult:
         """Executes a batch with the executor that counts for its agent now, and with that one to its end (A53, A55).

@@ -6,13 +6,16 @@ Absent and JSON null are two states (contract C5, F5): `MISSING` says that a thi
 from __future__ import annotations
 
 import enum
-from typing import Final, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict
 
 from typing_extensions import TypeAliasType
 
 __all__ = ["MISSING", "ContentBlock", "ImageContent", "JsonObject", "JsonValue", "Missing", "TextContent", "text_block"]
 
-JsonValue = TypeAliasType("JsonValue", None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"])
+if TYPE_CHECKING:  # pyright cannot always follow a `TypeAliasType` that refers to itself
+    JsonValue: TypeAlias = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+else:
+    JsonValue = TypeAliasType("JsonValue", None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"])
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 

@@ -7,7 +7,7 @@ every restriction on its chain, and then overlaid by its own, which nothing can 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol
 
 from .definition import ToolDefinition, ToolSchema
 from .errors import ToolRegistrationError
@@ -17,7 +17,7 @@ from .scopes import IdentityMap, ScopeKey, ScopeTree
 from .values import MISSING, JsonObject
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 
     from .activation import ActivationContext
 
@@ -40,7 +40,11 @@ RUN_CODE: Final = "run_code"
 UNLISTED_TOOLS: Final = "<unlisted-tools>"
 """Stands in a configured order for every tool that the order does not name (contract A28)."""
 
-Condition: TypeAlias = "Callable[[ActivationContext], bool | Awaitable[bool]]"
+
+class Condition(Protocol):
+    """Says whether a conditional tool is there for a step: a pure query, plain or asynchronous (contract A38, A39)."""
+
+    def __call__(self, context: ActivationContext, /) -> bool | Awaitable[bool]: ...
 
 
 class Registration:

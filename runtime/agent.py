@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..registry import (
     BatchLog,
+    CallCard,
     ContextMessage,
+    PresentableArguments,
+    PresentableResult,
+    ResolvedToolSet,
+    ResultCard,
     ScopedTools,
     ScopeKey,
     Signal,
@@ -21,8 +26,11 @@ from ..registry import (
     ToolCallOutcome,
     ToolExecutionResult,
     ToolSchema,
+    present_call,
+    present_result,
 )
 from ..registry.pipeline.outcome import freeze_context
+from .listening import HostListening
 from .log import Session
 from .run_code import RUN_CODE
 
@@ -41,7 +49,7 @@ class AgentDescription(NamedTuple):
     schemas: list[ToolSchema]
 
 
-class Agent(ScopeKey):
+class Agent(HostListening, ScopeKey):
     """One scope of a host, with tools, policies, an executor and a session of its own. `Host.agent` makes it.
 
     Attributes:
@@ -110,19 +118,6 @@ class Agent(ScopeKey):
         self._notices.clear()
         return notices
 
-    def on(self, event: str, listener: Callable[..., Any] | None = None, *, prepend: bool = False) -> Any:
-        """Listens to an event of this agent and the scopes below it; a decorator when `listener` is omitted.
-
-        Args:
-            event: for example `tools/pre-execute`.
-            listener: what is called; see `Host.on`.
-            prepend: whether it goes before the listeners that are there.
-
-        Returns:
-            the disposer, or the decorator, which returns the function itself.
-        """
-        return self.tools.on(event, listener, prepend=prepend)  # type: ignore[arg-type]
-
     def describe(self) -> AgentDescription:
         """Returns what a model is told of this agent's tools, as they are now.
 
@@ -130,6 +125,46 @@ class Agent(ScopeKey):
             ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
         """
         return self._host.describe(self)
+
+    def present_call(
+        self, name: str, arguments: PresentableArguments, *, tool_set: ResolvedToolSet | None = None
+    ) -> CallCard:
+        """Returns the card of a call while it is pending, live or out of a record (contract H1, H11).
+
+        It never fails for what a presenter or the arguments are: the generic card takes the place (contract H6, H7).
+
+        Args:
+            name: the tool's name; `run_code` is the one of this agent's executor (contract E8).
+            arguments: the arguments; text is read as a model's, as `tool/call` records it (contract I3).
+            tool_set: limits the look-up to what a step admitted.
+        """
+        transport = self._host.transport(self)
+        return present_call(self._host.registry, name, arguments, scope=self, tool_set=tool_set, transport=transport)
+
+    def present_result(
+        self,
+        name: str,
+        arguments: PresentableArguments,
+        result: PresentableResult,
+        *,
+        tool_set: ResolvedToolSet | None = None,
+    ) -> ResultCard:
+        """Returns the card of a completed call, which replaces the pending one (contract H2, H8).
+
+        Args:
+            name: the tool's name.
+            arguments: the arguments; see `present_call`.
+            result: the live result, or the data of its `tool/result` or `tool/ptc-dispatch` event (contract H10).
+            tool_set: limits the look-up to what a step admitted.
+
+        Raises:
+            TypeError: `result` is neither, or its content is no list of content blocks.
+            LosslessError: its content or meta is not lossless JSON.
+        """
+        transport = self._host.transport(self)
+        return present_result(
+            self._host.registry, name, arguments, result, scope=self, tool_set=tool_set, transport=transport
+        )
 
     async def execute(self, calls: Sequence[ToolCall], *, signal: Signal | None = None) -> ToolBatchResult:
         """Executes the calls of one step of the model, and returns when nothing of them runs any more.

@@ -84,29 +84,29 @@ class SubCall:
         name: the tool's name.
         logged: the arguments as they are recorded.
         line: the program's line, or 0.
-        pipeline_call: the call in the pipeline.
+        input: what the pipeline is given when the call starts.
+        pipeline_call: the call in the pipeline; `None` until it starts, which is when its definition counts (C7, E20).
         mode: whether its body may overlap with others, as asked when it started.
         settled: whether its body has ended, or it needs none.
         outcome: its result, once it has been committed.
     """
 
-    __slots__ = ("_answered", "_callback", "_over", "call_id", "line", "logged", "mode", "name", "outcome",
+    __slots__ = ("_answered", "_callback", "_over", "call_id", "input", "line", "logged", "mode", "name", "outcome",
                  "pipeline_call", "refusal", "settled")  # fmt: skip
 
     def __init__(
         self,
-        call_id: str,
-        name: str,
+        input: ToolExecutionInput,  # noqa: A002 - the field's term
         logged: JsonValue,
         line: int,
-        pipeline_call: PipelineCall,
         over: Callable[[], str | None],
     ) -> None:
-        self.call_id = call_id
-        self.name = name
+        self.call_id = input.call_id
+        self.name = input.name
+        self.input = input
         self.logged = logged
         self.line = line
-        self.pipeline_call = pipeline_call
+        self.pipeline_call: PipelineCall | None = None
         self.mode: Literal["parallel", "exclusive"] = "exclusive"
         self.settled = False
         self.outcome: ToolExecutionResult | None = None
@@ -210,7 +210,7 @@ async def record_settle(log: SessionLog, events: EventBus, outer: ToolExecution,
     if not isinstance(outcome.meta, Missing):
         data["meta"] = outcome.meta
     # Who decided, where somebody did: the record of a denied call is as complete as any other.
-    decision = call.pipeline_call.decision_record()
+    decision = None if call.pipeline_call is None else call.pipeline_call.decision_record()
     if decision is not None:
         data["decision"] = decision
     await log.append("tool/ptc-dispatch", data)

@@ -108,7 +108,7 @@ class _BoundPtcExecutor:
         self._pipeline = pipeline
         self._max_parallel = executor.max_parallel_tool_calls
         self._faults: dict[tuple[object, str], Exception] = {}
-        self._transport = make_run_code(pipeline, executor.sandbox, executor.max_parallel_sub_calls, self._take_fault)
+        self.transport = make_run_code(pipeline, executor.sandbox, executor.max_parallel_sub_calls, self._take_fault)
 
     def _take_fault(self, call: ToolExecution, fault: Exception) -> None:
         self._faults[call.agent, call.call_id] = fault
@@ -116,7 +116,7 @@ class _BoundPtcExecutor:
     def describe(self, tools: ToolView) -> ExecutorDescription:
         """Tells the model of `run_code` alone."""
         del tools
-        transport = ToolView(None, {RUN_CODE: self._transport}, frozenset({RUN_CODE}))
+        transport = ToolView(None, {RUN_CODE: self.transport}, frozenset({RUN_CODE}))
         return ExecutorDescription(schemas=transport.schemas(), known_names=transport.known_names)
 
     def sections(self, tools: ToolView) -> Sequence[str]:
@@ -133,7 +133,7 @@ class _BoundPtcExecutor:
             ToolBatchExecutionError: an internal fault, in the batch or inside a program, after everything was drained.
         """
         try:
-            result = await run_batch(self._pipeline, batch, transport=self._transport, max_parallel=self._max_parallel)
+            result = await run_batch(self._pipeline, batch, transport=self.transport, max_parallel=self._max_parallel)
         except ToolBatchExecutionError:
             # The batch's own fault is the one that is told; those inside its programs must not stay behind.
             for call in batch.calls:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import anyio
 
@@ -18,25 +18,30 @@ from ..registry import (
     ScopeKey,
     ToolBatchInput,
     ToolBatchResult,
+    ToolDefinition,
     ToolRegistry,
     ToolService,
 )
 from .agent import Agent, AgentDescription
 from .dispatch import DISPATCH_LOG_EVENT
 from .executor import BindableExecutor
+from .listening import HostListening
 from .log import EventStore, Session, SqliteEventStore
 from .policies.approval import Approvals
+from .policies.timeout import TimeoutPolicy
 
 __all__ = ["Host"]
 
 
-class Host:
+class Host(HostListening):
     """Holds tools, policies and agents, and keeps their log. Use it as an async context manager.
 
     Args:
         log: where sessions are recorded: the path of a SQLite file, an `EventStore`, or `None` for no record at all.
         durability: for a path: `process` outlives the death of the process, `power` that of the machine (ruling 40).
         approval: who answers when a policy asks; the host's own `approvals` when omitted.
+        timeouts: whether calls are limited to the `timeout_ms` of their tools (`ptc.TimeoutPolicy`, contract K1). The
+            limit stands outside every wrapper that is added later, unless that one is prepended.
 
     Attributes:
         registry: the tools, policies and scopes.
@@ -52,10 +57,13 @@ class Host:
         log: str | os.PathLike[str] | EventStore | None = None,
         durability: Literal["process", "power"] = "process",
         approval: ApprovalService | None = None,
+        timeouts: bool = True,
     ) -> None:
         self.registry = ToolRegistry()
         self.registry.events.declare(DISPATCH_LOG_EVENT)
         self.tools: ScopedTools = self.registry.context()
+        if timeouts:
+            TimeoutPolicy.install(self.tools)
         self.approvals = Approvals(self.registry.events)
         self.pipeline = Pipeline(self.registry, approval=self.approvals if approval is None else approval)
         self._service = ToolService(self.pipeline)
@@ -93,27 +101,6 @@ class Host:
                     stack.push_async_callback(self._store.close)
                 for executor in executors:
                     stack.push_async_callback(executor.aclose)
-
-    def on(self, event: str, listener: Callable[..., Any] | None = None, *, prepend: bool = False) -> Any:
-        """Listens to an event of every agent; a decorator when `listener` is omitted.
-
-            tools/pre-execute         async (exec, next) -> Allow | Deny | Ask | Cancel
-            tools/execute             async (view, next) -> result
-            tools/post-execute        async (exec, result, next) -> Accept | Block
-            tools/result              (exec, result) -> None
-            tools/change              () -> None
-            tools/ptc-dispatch-log    async (entry, next) -> content blocks
-            approval/request          async (request, next) -> "allowed-once" | "rejected" | ...
-
-        Args:
-            event: one of these.
-            listener: what is called. `await next()` gives the answer of the listeners after it.
-            prepend: whether it goes before the listeners that are there.
-
-        Returns:
-            the disposer, or the decorator, which returns the function itself.
-        """
-        return self.tools.on(event, listener, prepend=prepend)  # type: ignore[arg-type]
 
     def agent(
         self,
@@ -163,6 +150,10 @@ class Host:
         description = self._service.describe(agent)
         sections = self._service.sections(agent)
         return AgentDescription("\n\n".join(section for section in sections if section), list(description.schemas))
+
+    def transport(self, agent: Agent) -> ToolDefinition | None:
+        """Returns the `run_code` of an agent's executor, which no registry has; `None` for native calls."""
+        return self._service.transport(agent)
 
     async def execute(self, batch: ToolBatchInput) -> ToolBatchResult:
         """Executes a batch with the executor of its agent (contract A53); see `Agent.execute`."""

@@ -13,7 +13,17 @@ from collections.abc import Callable
 
 from anyio.abc import TaskGroup
 
-from ..registry import EventBus, Pipeline, SessionLog, Signal, ToolExecution, ToolRunContext, ToolSuccess, Wake
+from ..registry import (
+    EventBus,
+    Pipeline,
+    PipelineCall,
+    SessionLog,
+    Signal,
+    ToolExecution,
+    ToolRunContext,
+    ToolSuccess,
+    Wake,
+)
 from .dispatch import DISPATCH_LOG_EVENT, SubCall, image_message, record_settle, record_start, run_over
 
 __all__ = ["Lane"]
@@ -105,7 +115,8 @@ class Lane:
         if self._exclusive:
             return False
         # Asked anew at each attempt: what calls before it changed in the registry counts (contract E19).
-        call.mode = call.pipeline_call.execution_mode()
+        made = call.input
+        call.mode = self._pipeline.classify(made.name, made.arguments, made.agent, made.tool_set, parent=made.parent)
         return self._in_flight == 0 if call.mode == "exclusive" else self._in_flight < self._max_parallel
 
     async def _start(self, call: SubCall) -> None:
@@ -119,20 +130,21 @@ class Lane:
                 return
         self._exclusive = call.mode == "exclusive"
         self._started.append(call)
+        call.pipeline_call = started = self._pipeline.call(call.input)
         try:
-            await call.pipeline_call.prepare()
+            await started.prepare()
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself
             self._on_fault(error)
-        if call.pipeline_call.needs_dispatch:
+        if started.needs_dispatch:
             self._in_flight += 1
-            self._tasks.start_soon(self._body, call)
+            self._tasks.start_soon(self._body, call, started)
         else:
             call.settled = True
 
-    async def _body(self, call: SubCall) -> None:
+    async def _body(self, call: SubCall, started: PipelineCall) -> None:
         try:
             # The run's signal fires when anything ends the run, so no call needs a shelter of its own.
-            await call.pipeline_call.dispatch(shelter=self._signal)
+            await started.dispatch(shelter=self._signal)
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; it must not cancel other bodies
             self._on_fault(error)
         finally:
@@ -141,6 +153,7 @@ class Lane:
             self._wake.change()
 
     async def _commit(self, call: SubCall) -> None:
+        assert call.pipeline_call is not None  # it has started
         try:
             outcome = await call.pipeline_call.finish()
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; the call is recorded as aborted

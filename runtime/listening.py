@@ -51,6 +51,8 @@ class HostListening(Listening):
         tools: what listeners are installed with, and whose scope they hear.
     """
 
+    __slots__ = ()
+
     tools: ScopedTools
 
     @overload

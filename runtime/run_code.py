@@ -6,6 +6,7 @@ The definition belongs to the executor and not to the registry, which only reser
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
@@ -22,6 +23,7 @@ from ..registry import (
     ToolSchema,
     ToolView,
     define_tool,
+    freeze,
     from_json_text,
     materialise,
     text_block,
@@ -210,6 +212,8 @@ class _Program:
         return Namespace(NAMESPACE, members, _ERROR_CLASS)
 
     def _binding(self, schema: ToolSchema) -> Any:
+        schema = replace(schema, parameters=freeze(schema.parameters))  # policies are shown it (contract E11)
+
         def call(made: BindingCall) -> SubCall:
             return self._submit(schema, made)
 
@@ -232,10 +236,8 @@ class _Program:
             raise BindingError(f"tool arguments must be lossless JSON: {lossy}; pass an object such as {{}}") from None
         self._submitted += 1
         call_id = f"{self._outer.call_id}:ptc:{self._submitted}"
-        pipeline_call = self._pipeline.call(
-            sub_call_input(self._outer, call_id, name, dispatched, self._controller.signal, schema)
-        )
-        call = SubCall(call_id, name, logged, made.line, pipeline_call, lambda: lane.over)
+        given = sub_call_input(self._outer, call_id, name, dispatched, self._controller.signal, schema)
+        call = SubCall(given, logged, made.line, lambda: lane.over)
         lane.submit(call)
         return call
 

@@ -28,7 +28,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_python_block_is_a_named_file(folder: Path) -> None:
-    assert sorted(path.name for path in folder.iterdir()) == ["shop.py", "tools.py"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "approve.py",
+        "book.py",
+        "rename.py",
+        "shop.py",
+        "tools.py",
+    ]
 
 
 def test_the_console_lines_print_what_the_readme_shows(folder: Path) -> None:
@@ -44,7 +50,7 @@ def test_the_console_lines_print_what_the_readme_shows(folder: Path) -> None:
             if shown:
                 assert done.stdout == shown, command
             lines += 1
-    assert lines == 5
+    assert lines == 8
 
 
 def test_the_two_commands_are_there_and_install_what_they_need() -> None:

@@ -14,7 +14,7 @@ from ..execution import ExecutionToken, ToolExecution, ToolExecutionResult, Tool
 from ..lossless import is_frozen
 from ..signals import Signal, SignalSource, fuse
 from .outcome import aborted, build_success, error_of, failure_of, freeze_result, not_found, unwrap, with_contexts
-from .shelter import await_foreign, await_sheltered, await_shielded
+from .shelter import await_foreign, await_policy, await_sheltered, await_shielded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -158,7 +158,9 @@ async def run_around(state: CallState, shelter: Signal | None) -> None:
     state.around_open = True
     try:
         if listeners:
-            result, _author = await await_foreign(run_waterfall(EXECUTE, listeners, (view,), attempt, _EXPECTED))
+            waterfall = run_waterfall(EXECUTE, listeners, (view,), attempt, _EXPECTED)
+            # Where a scheduler shelters the call nobody can cancel it here, and nothing need be asked.
+            result, _author = await (await_policy(waterfall) if shelter is None else await_foreign(waterfall))
         else:
             result = await attempt()
     except Exception as error:  # noqa: BLE001 - a wrapper's error is the call's outcome

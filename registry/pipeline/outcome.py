@@ -61,8 +61,8 @@ def _text_of(thrown: BaseException) -> str:
     if isinstance(thrown, BaseExceptionGroup):
         return "; ".join(_text_of(leaf) for leaf in thrown.exceptions)
     text = str(thrown)
-    if isinstance(thrown, KeyError):
-        return f"KeyError: {text}"  # the bare text is only the key's repr
+    if text and type(thrown).__str__ is KeyError.__str__:
+        return f"{type(thrown).__name__}: {text}"  # the bare text is only the key's repr
     if text:
         return text
     own = getattr(thrown, "message", None)

@@ -14,7 +14,7 @@ from .shelter import await_policy
 if TYPE_CHECKING:
     from .state import CallState
 
-__all__ = ["decide"]
+__all__ = ["decide", "decision_problem"]
 
 _ALLOW: Final = Allow()
 _EXPECTED: Final = ((Allow, Deny, Ask, Cancel), "Allow, Deny, Ask or Cancel")
@@ -53,26 +53,26 @@ async def _listen(state: CallState) -> PreToolDecision:
     decision, author = await await_policy(run_waterfall(PRE_EXECUTE, listeners, (call,), _allow, _EXPECTED))
     if author is not None:
         state.decided_by = author.name
-        _check(decision, author.name)
+        problem = decision_problem(decision)
+        if problem is not None:
+            raise TypeError(f'the "{PRE_EXECUTE}" listener {author.name} gave a bad answer: {problem}')
     return decision
 
 
-def _check(decision: PreToolDecision, author: str) -> None:
-    """Checks the parts of a decision, whose class is right already."""
-    problem = None
+def decision_problem(decision: PreToolDecision) -> str | None:
+    """Says what is wrong with the parts of a decision, whose class is right already; `None` when nothing is."""
     if isinstance(decision, Deny):
         if not isinstance(decision.reason, str):
-            problem = f"Deny.reason must be a string, not {describe_answer(decision.reason)}"
-        elif not isinstance(decision.info, ErrorInfo | None):
-            problem = f"Deny.info must be an ErrorInfo, not {describe_answer(decision.info)}"
+            return f"Deny.reason must be a string, not {describe_answer(decision.reason)}"
+        if not isinstance(decision.info, ErrorInfo | None):
+            return f"Deny.info must be an ErrorInfo, not {describe_answer(decision.info)}"
     elif isinstance(decision, Ask):
         shown = decision.display_reason
         if not isinstance(decision.reason, str | None):
-            problem = f"Ask.reason must be a string, not {describe_answer(decision.reason)}"
-        elif shown is not None and not (isinstance(shown, Mapping) and isinstance(shown.get("en"), str)):
-            problem = 'Ask.display_reason must be a mapping from locales to texts that has "en"'
-    if problem is not None:
-        raise TypeError(f'the "{PRE_EXECUTE}" listener {author} gave a bad answer: {problem}')
+            return f"Ask.reason must be a string, not {describe_answer(decision.reason)}"
+        if shown is not None and not (isinstance(shown, Mapping) and isinstance(shown.get("en"), str)):
+            return 'Ask.display_reason must be a mapping from locales to texts that has "en"'
+    return None
 
 
 async def _ask(state: CallState, ask: Ask) -> Allow | Deny | Cancel:

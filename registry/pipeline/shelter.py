@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
@@ -17,7 +17,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..errors import AbortError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Awaitable
 
     from ..signals import SignalSource
 
@@ -51,20 +51,33 @@ async def await_foreign(foreign: Awaitable[T]) -> T:
 async def await_policy(waterfall: Awaitable[T]) -> T:
     """Awaits the listeners of a waterfall; does what `await_foreign` does, and loses no cancellation of the host.
 
-    A listener that catches the cancellation of the host's task, and answers as if nothing had happened, would have the
-    call go on; here the cancellation goes on instead.
+    A listener that catches the cancellation of the host's task, and answers or fails as if nothing had happened, would
+    have the call go on; here the cancellation goes on instead.
     """
     before = _native_cancellations()
-    answer = await await_foreign(waterfall)
+    try:
+        answer = await await_foreign(waterfall)
+    except Exception:
+        await _insist(before)
+        raise
+    await _insist(before)
+    return answer
+
+
+async def _insist(before: int | None) -> None:
+    """Raises the cancellation of the current task anew, if there was one since and it was swallowed."""
     if before is None:
         await checkpoint_if_cancelled()
-    else:
-        _insist(before)
-    return answer
+    elif (_native_cancellations() or 0) > before:
+        await checkpoint_if_cancelled()  # a cancel scope knows only its own cancellations again
+        raise anyio.get_cancelled_exc_class()(HOST_CANCELLED)
 
 
 async def await_shielded(body: Awaitable[T]) -> T:
     """Awaits a body that is sheltered already, but not from cancel scopes that wrappers open around it.
+
+    What asyncio alone cancels (`asyncio.timeout` around `next()`) still gets to the body, because it runs in the
+    wrapper's task; a wrapper that wants a deadline replaces the signal (contract K4).
 
     Raises:
         AbortError: the body let a cancellation of its own making out.
@@ -76,10 +89,10 @@ async def await_shielded(body: Awaitable[T]) -> T:
 
 
 async def await_sheltered(body: Awaitable[T], host: SignalSource) -> T:
-    """Awaits a body in the caller's own task, sheltered from the cancellation of that task.
+    """Awaits a body in a task of its own, out of reach of whatever cancels the caller's task.
 
-    When the task is cancelled, `host` is fired, the body is awaited to its end, and then the cancellation goes on. A
-    body that never has to wait costs no second task.
+    When that is cancelled, by a cancel scope or by asyncio alone (`task.cancel()`, `asyncio.timeout`), `host` is fired,
+    the body is awaited to its end, and then the cancellation goes on.
 
     Args:
         body: the body.
@@ -89,85 +102,30 @@ async def await_sheltered(body: Awaitable[T], host: SignalSource) -> T:
         AbortError: the body let a cancellation of its own making out.
         Exception: whatever the body raised.
     """
-    before = _native_cancellations()
-    settled = watched = False
     value: Any = None
-    raised: BaseException | None = None
+    raised: BaseException | None = AbortError("tool call aborted: its task was cancelled before it began")
 
-    async def watch() -> None:
+    async def run() -> None:
+        nonlocal value, raised
         try:
-            await anyio.sleep(math.inf)
-        finally:
-            if not settled:
-                host.abort(HOST_CANCELLED)
+            with anyio.CancelScope(shield=True):
+                value = await await_foreign(body)
+            raised = None
+        except BaseException as error:  # noqa: BLE001 - carried to the caller, past the group, which would wrap it
+            raised = error
+        settled.set()
 
-    def start_watch() -> None:
-        nonlocal watched
-        watched = True
-        watchers.start_soon(watch)
-
-    async with anyio.create_task_group() as watchers:
-        with anyio.CancelScope(shield=True):
-            try:
-                value = await await_foreign(_Watched(body, start_watch))
-            except Exception as error:  # noqa: BLE001 - carried out of the group, which would wrap it
-                raised = error
-            except anyio.get_cancelled_exc_class():
-                raise
-            except BaseException as error:  # noqa: BLE001 - the same; the process is asked to end
-                raised = error
-        settled = True
-        if watched:
-            watchers.cancel_scope.cancel()
-    if host.signal.aborted:
-        await checkpoint_if_cancelled()
-    _insist(before)
+    settled = anyio.Event()
+    async with anyio.create_task_group() as bodies:
+        bodies.start_soon(run)
+        try:
+            await settled.wait()
+        except anyio.get_cancelled_exc_class():
+            host.abort(HOST_CANCELLED)
+            raise
     if raised is not None:
         raise raised
     return value
-
-
-class _Watched(Generic[T]):
-    """Awaits something, and calls `on_wait` the first time that it really has to wait."""
-
-    __slots__ = ("_awaitable", "_on_wait")
-
-    def __init__(self, awaitable: Awaitable[T], on_wait: Callable[[], None]) -> None:
-        self._awaitable = awaitable
-        self._on_wait = on_wait
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        steps = self._awaitable.__await__()
-        advance: Callable[[], Any] = lambda: next(steps)  # noqa: E731 - replaced at each turn of the loop
-        waited = False
-        while True:
-            try:
-                trap = advance()
-            except StopIteration as stop:
-                return stop.value
-            if not waited:
-                waited = True
-                self._on_wait()
-            try:
-                sent = yield trap
-            except BaseException as thrown:  # noqa: BLE001 - handed to the body, whose business it is
-                advance = _throw(steps, thrown)
-            else:
-                advance = _send(steps, sent)
-
-
-def _send(steps: Any, sent: object) -> Callable[[], Any]:
-    return lambda: steps.send(sent)
-
-
-def _throw(steps: Any, thrown: BaseException) -> Callable[[], Any]:
-    return lambda: steps.throw(thrown)
-
-
-def _insist(before: int | None) -> None:
-    """Raises the cancellation of asyncio's current task anew, if there was one since and it was swallowed."""
-    if before is not None and (_native_cancellations() or 0) > before:
-        raise anyio.get_cancelled_exc_class()(HOST_CANCELLED)
 
 
 def _own_failure(thrown: BaseException) -> Exception | None:

@@ -14,14 +14,15 @@
      "session": {"id", "agent", "opened", "labels", "events"},
      "runs": [{
         "run", "callId", "tool", "description", "program", "arguments": the model's raw text, "outcome", "error",
-        "decision", "started", "durationMs", "content", "meta", "seq", "settledSeq",
-        "calls": [{"callId", "parentCallId", "tool", "arguments", "outcome", "error", "decision", "line", "started",
-                   "durationMs", "content", "meta", "seq", "settledSeq"}]}],
+        "decision", "approvals", "started", "durationMs", "content", "meta", "seq", "settledSeq",
+        "calls": [{"callId", "parentCallId", "tool", "arguments", "outcome", "error", "decision", "approvals", "line",
+                   "started", "durationMs", "content", "meta", "seq", "settledSeq"}]}],
      "unpaired": [{"seq", "callId", "problem"}]}
 
 An outcome is `ok`, `failed`, `denied`, `cancelled` or `outcome unknown`. Times are ISO 8601 in UTC with microseconds,
 durations milliseconds with a fraction. `error` is `{"name", "code", "reason"}`, `decision` is `{"outcome", "by",
-"approval"}`.
+"approval"}`. `approvals` are the questions that were put about a call: `{"reason", "outcome", "waitedMs", "seq",
+"decidedSeq"}`, `outcome` one of `allowed-once`, `rejected`, `cancelled`, `unavailable`.
 What is not known is null.
 """
 
@@ -109,6 +110,7 @@ def _run(run: Run) -> dict[str, Any]:
         "outcome": run.outcome,
         "error": _identity(call) if call else None,
         "decision": _decision(call) if call else None,
+        "approvals": _approvals(call) if call else [],
         "started": iso(run.started_us),
         "durationMs": call.duration_ms if call else None,
         "content": call.content if call else None,
@@ -128,6 +130,7 @@ def _call(call: Call) -> dict[str, Any]:
         "outcome": call.outcome,
         "error": _identity(call),
         "decision": _decision(call),
+        "approvals": _approvals(call),
         "line": call.line,
         "started": iso(call.started_us),
         "durationMs": call.duration_ms,
@@ -148,3 +151,16 @@ def _decision(call: Call) -> dict[str, str | None] | None:
     if decision is None:
         return None
     return {"outcome": decision.outcome, "by": decision.by, "approval": decision.approval}
+
+
+def _approvals(call: Call) -> list[dict[str, Any]]:
+    return [
+        {
+            "reason": approval.reason,
+            "outcome": approval.outcome,
+            "waitedMs": approval.waited_ms,
+            "seq": approval.seq,
+            "decidedSeq": approval.decided_seq,
+        }
+        for approval in call.approvals
+    ]

@@ -102,6 +102,7 @@ def _print_run(console: Console, run: Run, *, full: bool) -> None:
         _field(console, 2, "arguments", str(call.arguments), _limit(full))
     else:
         _print_program(console, run.program, None if full else _PROGRAM_BYTES)
+    _print_approvals(console, 2, call, full=full)
     if run.calls or run.program is not None:
         _line(console, Text(f"\n  calls ({len(run.calls)})", "bold"))
     for sub in run.calls:
@@ -134,9 +135,19 @@ def _print_call(console: Console, call: Call, root: str, *, full: bool) -> None:
     if call.parent_call_id != root:
         _field(console, 6, "parent", str(call.parent_call_id), _limit(full))
     _field(console, 6, "arguments", to_json_text(call.arguments), _limit(full))
+    _print_approvals(console, 6, call, full=full)
     _print_failure(console, 6, call, full=full)
     if call.content is not None:
         _field(console, 6, "result", _content_text(call.content), _limit(full))
+
+
+def _print_approvals(console: Console, indent: int, call: Call | None, *, full: bool) -> None:
+    """Prints what was asked about a call, and what was answered."""
+    for approval in call.approvals if call else ():
+        answer = approval.outcome or "not answered"
+        waited = "" if approval.waited_ms is None else f" after {_duration(approval.waited_ms)}"
+        reason = "" if approval.reason is None else f": {approval.reason}"
+        _field(console, indent, "approval", f"{answer}{waited}{reason}", _limit(full))
 
 
 def _print_failure(console: Console, indent: int, call: Call, *, full: bool) -> None:

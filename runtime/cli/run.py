@@ -154,7 +154,7 @@ def _progress(line: str) -> None:
 def _show(outcome: _Outcome, *, as_json: bool) -> NoReturn:
     result = outcome.result
     assert result is not None
-    text = "\n".join(block["text"] for block in result.content if block["type"] == "text")
+    text = result.text
     if as_json:
         from ...registry import to_json_text
 

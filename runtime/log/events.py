@@ -26,6 +26,8 @@ __all__ = [
     "DispatchStarted",
     "ErrorIdentity",
     "Event",
+    "PermissionPresetSet",
+    "SandboxModeSet",
     "ToolCalled",
     "ToolMessage",
     "ToolResulted",
@@ -163,8 +165,31 @@ class ApprovalPolicySet(_Payload):
     source: str | None = None
 
 
+class SandboxModeSet(_Payload):
+    """`permission/sandbox`: how far the agent's tools may go from here on (contract K17)."""
+
+    type: Literal["permission/sandbox"] = "permission/sandbox"
+    mode: str
+    source: str | None = None
+
+
+class PermissionPresetSet(_Payload):
+    """`permission/preset`: a preset was chosen; the knobs that it changed follow (contract I12, K17)."""
+
+    type: Literal["permission/preset"] = "permission/preset"
+    preset: str
+
+
 Event: TypeAlias = (
-    ToolCalled | ToolResulted | DispatchStarted | DispatchSettled | ApprovalAsked | ApprovalDecided | ApprovalPolicySet
+    ToolCalled
+    | ToolResulted
+    | DispatchStarted
+    | DispatchSettled
+    | ApprovalAsked
+    | ApprovalDecided
+    | ApprovalPolicySet
+    | SandboxModeSet
+    | PermissionPresetSet
 )
 
 _MODELS: Final[dict[str, type[Event]]] = {
@@ -175,6 +200,8 @@ _MODELS: Final[dict[str, type[Event]]] = {
     "approval/asked": ApprovalAsked,
     "approval/decided": ApprovalDecided,
     "approval/policy": ApprovalPolicySet,
+    "permission/sandbox": SandboxModeSet,
+    "permission/preset": PermissionPresetSet,
     # What these two were called before programs were the only dispatchers; read, never written (contract I15).
     "tool/code-dispatch-start": DispatchStarted,
     "tool/code-dispatch": DispatchSettled,

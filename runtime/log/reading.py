@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ...registry.lossless import same_json
 from .events import (
+    ApprovalAsked,
+    ApprovalDecided,
     Decision,
     DispatchSettled,
     DispatchStarted,
@@ -22,6 +24,7 @@ from .events import (
     ToolResulted,
     read_event,
 )
+from .questions import Approval, Questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from ...registry.values import JsonValue
     from .store import SessionInfo, StoredEvent
 
-__all__ = ["Call", "Outcome", "Run", "SessionReading", "Violation", "read_session"]
+__all__ = ["Approval", "Call", "Outcome", "Run", "SessionReading", "Violation", "read_session"]
 
 Outcome: TypeAlias = Literal["ok", "failed", "denied", "cancelled", "outcome unknown"]
 
@@ -50,6 +53,7 @@ class Call:
         outcome: how it ended.
         error: the identity of its error, if it failed with one.
         decision: what policy said of it, if that was recorded.
+        approvals: what was asked about it, in order.
         content: the content blocks that were recorded of its result; `None` while the outcome is unknown.
         meta: what presenters are given of the result, if anything.
         line: the program's line that made the call, as the program's side claims it.
@@ -66,6 +70,7 @@ class Call:
     outcome: Outcome
     error: ErrorIdentity | None
     decision: Decision | None
+    approvals: Sequence[Approval]
     content: Sequence[Mapping[str, Any]] | None
     meta: JsonValue
     line: int | None
@@ -158,7 +163,11 @@ def read_session(session: SessionInfo, events: Iterable[StoredEvent]) -> Session
             index.started(event, payload)
         elif isinstance(payload, DispatchSettled):
             index.settled(event, payload)
-    runs = [_run(session.id, number, root) for number, root in enumerate(index.roots, 1)]
+        elif isinstance(payload, ApprovalAsked):
+            index.asked(event, payload)
+        elif isinstance(payload, ApprovalDecided):
+            index.decided(event, payload)
+    runs = [_run(session.id, number, root, index.questions) for number, root in enumerate(index.roots, 1)]
     return SessionReading(session, runs, index.violations)
 
 
@@ -190,6 +199,7 @@ class _Index:
     def __init__(self) -> None:
         self.roots: list[_Root] = []
         self.violations: list[Violation] = []
+        self.questions = Questions()
         self._by_seq: dict[int, _Root] = {}
         self._by_call: dict[str, _Root] = {}
         self._subs: dict[str, _Sub] = {}
@@ -259,17 +269,34 @@ class _Index:
         else:
             sub.settled, sub.settle = event, settle
 
+    def asked(self, event: StoredEvent, ask: ApprovalAsked) -> None:
+        started: StoredEvent | None = None
+        if ask.call_id is not None:
+            sub, root = self._subs.get(ask.call_id), self._by_call.get(ask.call_id)
+            started = sub.started if sub else root.called if root else None
+            if started is None:
+                self._refuse(event, ask.call_id, "the question is about no call that was recorded")
+                return
+        problem = self.questions.asked(event, ask, started.seq if started else None)
+        if problem is not None:
+            self._refuse(event, ask.call_id or "", problem)
 
-def _run(session: str, number: int, root: _Root) -> Run:
+    def decided(self, event: StoredEvent, decision: ApprovalDecided) -> None:
+        problem = self.questions.decided(event, decision)
+        if problem is not None:
+            self._refuse(event, decision.id, problem)
+
+
+def _run(session: str, number: int, root: _Root, questions: Questions) -> Run:
     program, description = _program(root.call)
     return Run(
         session=session,
         number=number,
-        call=_root_call(root),
+        call=_root_call(root, questions),
         root_call_id=root.call_id,
         program=program,
         description=description,
-        calls=[_sub_call(sub) for sub in root.subs],
+        calls=[_sub_call(sub, questions) for sub in root.subs],
     )
 
 
@@ -287,7 +314,7 @@ def _program(call: ToolCalled | None) -> tuple[str | None, str | None]:
     return code if isinstance(code, str) else None, description if isinstance(description, str) else None
 
 
-def _root_call(root: _Root) -> Call | None:
+def _root_call(root: _Root, questions: Questions) -> Call | None:
     call, called, result = root.call, root.called, root.result
     if call is None or called is None:
         return None
@@ -299,6 +326,7 @@ def _root_call(root: _Root) -> Call | None:
         outcome=_outcome(result.message.is_error if result else None, result),
         error=result.error if result else None,
         decision=result.decision if result else None,
+        approvals=questions.of_call(called.seq),
         content=result.message.content if result else None,
         meta=result.meta if result else None,
         line=None,
@@ -309,7 +337,7 @@ def _root_call(root: _Root) -> Call | None:
     )
 
 
-def _sub_call(sub: _Sub) -> Call:
+def _sub_call(sub: _Sub, questions: Questions) -> Call:
     start, settle = sub.start, sub.settle
     return Call(
         call_id=start.sub_call_id,
@@ -319,6 +347,7 @@ def _sub_call(sub: _Sub) -> Call:
         outcome=_outcome(settle.is_error if settle else None, settle),
         error=settle.error if settle else None,
         decision=settle.decision if settle else None,
+        approvals=questions.of_call(sub.started.seq),
         content=settle.content if settle else None,
         meta=settle.meta if settle else None,
         line=start.line,
@@ -343,10 +372,4 @@ def _outcome(is_error: bool | None, ended: ToolResulted | DispatchSettled | None
 
 
 def _duration_ms(started: StoredEvent, ended: StoredEvent | None) -> float | None:
-    if ended is None:
-        return None
-    # The wall clock may be set while a call runs; the other one tells the truth, unless the machine was restarted.
-    elapsed = ended.mono_us - started.mono_us
-    if elapsed < 0:
-        elapsed = max(0, ended.time_us - started.time_us)
-    return elapsed / 1000
+    return None if ended is None else ended.ms_since(started)

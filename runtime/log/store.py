@@ -53,6 +53,14 @@ class StoredEvent:
         """When, in milliseconds since 1970 UTC (contract I1)."""
         return self.time_us // 1000
 
+    def ms_since(self, earlier: StoredEvent) -> float:
+        """Returns how long after an earlier event it was, in milliseconds with a fraction."""
+        # The wall clock may be set meanwhile; the other one tells the truth, unless the machine was restarted.
+        elapsed = self.mono_us - earlier.mono_us
+        if elapsed < 0:
+            elapsed = max(0, self.time_us - earlier.time_us)
+        return elapsed / 1000
+
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:

@@ -6,24 +6,23 @@ decide: given up meanwhile -> cancelled; policy "never" -> rejected; else the li
 
 from __future__ import annotations
 
-import inspect
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
 
 from ...registry import APPROVAL_REQUEST, ContextMessage, ToolContextUnavailableError, text_block
-from ...registry.events import Listener, close_stray, describe_answer, run_waterfall
+from ...registry.events import describe_answer, run_waterfall
 from ...registry.pipeline.shelter import await_foreign
 from ..agent import Agent
-from ..log import LogUnavailableError
-from .record import StandingEvents, run_whole
+from .record import StandingEvents, log_needed, run_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...registry import ApprovalOutcome, ApprovalRequest, EventBus, JsonObject
+    from ...registry.events import Listener
 
 __all__ = ["ApprovalPolicy", "Approvals", "checked_policy", "checked_source"]
 
@@ -38,6 +37,7 @@ _OUTCOMES: Final[dict[object, ApprovalOutcome]] = {
     "cancelled": "cancelled",
     "unavailable": "unavailable",
 }
+_ANSWERS: Final = ((str,), ", ".join(map(str, _OUTCOMES)))
 _POLICY_EVENT: Final = "approval/policy"
 _SOURCE: Final[JsonObject] = {"kind": "plugin", "plugin": "approval"}
 _NOTICES: Final[dict[ApprovalPolicy, str]] = {
@@ -104,15 +104,15 @@ class Approvals:
         agent = _agent_in_turn(request)
         question = _Question(agent, request)
         try:
-            with _on_record(request):
+            with log_needed(f'tool "{request.tool_name}" requires approval, and the question could not be recorded'):
                 await self._standing.load(agent)
                 await question.ask()
             outcome = await self._decide(agent, request)
-            with _on_record(request):
-                await question.close(outcome)
         except BaseException:
             await question.abandon()
             raise
+        with log_needed(f'tool "{request.tool_name}" requires approval, and the answer could not be recorded'):
+            await question.close(outcome)
         return outcome
 
     async def policy(self, agent: Agent) -> ApprovalPolicy:
@@ -120,6 +120,7 @@ class Approvals:
 
         Raises:
             LogUnavailableError: the session cannot be read.
+            ValueError: the session has a policy that this version does not know.
         """
         await self._standing.load(agent)
         return self._policy(agent)
@@ -142,7 +143,9 @@ class Approvals:
         policy = checked_policy(policy)
         data: JsonObject = {"policy": policy, **checked_source(source)}
         async with self._standing.lock(agent):
-            if await self.policy(agent) == policy:
+            await self._standing.load(agent)
+            known = self._standing.last(agent, _POLICY_EVENT)
+            if ("ask" if known is None else known.get("policy")) == policy:
                 return
 
             async def change() -> None:
@@ -152,10 +155,8 @@ class Approvals:
             await run_whole(change)
 
     def _policy(self, agent: Agent) -> ApprovalPolicy:
-        from ..log.events import ApprovalPolicySet
-
-        event = self._standing.last(agent, _POLICY_EVENT)
-        return event.policy if isinstance(event, ApprovalPolicySet) else "ask"
+        known = self._standing.last(agent, _POLICY_EVENT)
+        return "ask" if known is None else checked_policy(known.get("policy"))
 
     async def _decide(self, agent: Agent, request: ApprovalRequest) -> ApprovalOutcome:
         """Decides in the order of contract K15."""
@@ -165,30 +166,28 @@ class Approvals:
             return "rejected"
         listeners = self._events.listeners(APPROVAL_REQUEST, agent)
         answer: ApprovalOutcome = "unavailable"
-        if listeners:
-            with anyio.CancelScope() as asking:
-                unsubscribe = request.signal.subscribe(lambda _reason: asking.cancel())
-                try:
-                    answer = await _ask(listeners, request)
-                finally:
-                    unsubscribe()
+        with anyio.CancelScope() as asking:
+            unsubscribe = request.signal.subscribe(lambda _reason: asking.cancel())
+            try:
+                answer = await _ask(listeners, request)
+            finally:
+                unsubscribe()
         return "cancelled" if request.signal.aborted else answer
 
 
 class _Question:
-    """One question on record: asked once, and then decided exactly once, whoever fails or is cancelled (contract I12).
+    """One question on record: asked once, and then decided once, whoever fails or is cancelled (contract I12).
 
     Without a session it is nowhere on record.
     """
 
-    __slots__ = ("_closed", "_id", "_request", "_seq", "_session")
+    __slots__ = ("_id", "_request", "_seq", "_session")
 
     def __init__(self, agent: Agent, request: ApprovalRequest) -> None:
         self._session = agent.session
         self._request = request
         self._id = f"approval_{secrets.token_hex(_ID_BYTES)}"
         self._seq: int | None = None
-        self._closed = False
 
     async def ask(self) -> None:
         session, request = self._session, self._request
@@ -206,22 +205,21 @@ class _Question:
         await run_whole(record)
 
     async def close(self, outcome: ApprovalOutcome) -> None:
-        """Records the answer; nothing more once it has been tried, or when there is no question on record."""
+        """Records the answer, if the question is on record."""
         session, asked = self._session, self._seq
-        if session is None or asked is None or self._closed:
+        if session is None or asked is None:
             return
-        self._closed = True
-        data: JsonObject = {"id": self._id, "outcome": outcome}
 
         async def record() -> None:
-            await session.append("approval/decided", data, cites=asked)
+            await session.append("approval/decided", {"id": self._id, "outcome": outcome}, cites=asked)
 
         await run_whole(record)
 
     async def abandon(self) -> None:
-        """Closes a question whose asker does not wait any more; what fails is logged, for something is on its way out."""
+        """Closes a question whose asker does not wait any more; logs what fails, for something is on its way out."""
         try:
-            await self.close("cancelled")
+            with anyio.CancelScope(shield=True):
+                await self.close("cancelled")
         except Exception:
             _LOGGER.exception('the record of the approval of tool "%s" has no end', self._request.tool_name)
 
@@ -236,61 +234,27 @@ def _agent_in_turn(request: ApprovalRequest) -> Agent:
     )
 
 
-@contextmanager
-def _on_record(request: ApprovalRequest) -> Iterator[None]:
-    """Says of what goes wrong with the record only that: the rest is the host's business and not the model's."""
-    try:
-        yield
-    except Exception as error:
-        raise LogUnavailableError(
-            f'tool "{request.tool_name}" requires approval, and its approval could not be recorded', reason="failed"
-        ) from error
-
-
 async def _nobody() -> ApprovalOutcome:
     return "unavailable"
 
 
 async def _ask(listeners: Sequence[Listener], request: ApprovalRequest) -> ApprovalOutcome:
-    """Returns the answer of the listeners, and `unavailable` with a warning when the one that failed was not caught."""
-    failed: list[tuple[Exception, str]] = []
-
-    def checked(listener: Listener) -> Listener:
-        async def ask(_request: ApprovalRequest, next_: Callable[[], Awaitable[ApprovalOutcome]]) -> ApprovalOutcome:
-            try:
-                return await await_foreign(_answer(listener.function(request, next_)))
-            except Exception as error:
-                if not any(error is known for known, _name in failed):
-                    failed.append((error, listener.name))
-                raise
-
-        return Listener(ask, listener.scope)
-
+    """Returns the answer of the listeners; `unavailable`, with a warning, when they failed or it is none."""
     try:
-        chain = [checked(listener) for listener in listeners]
-        outcome, _author = await run_waterfall(APPROVAL_REQUEST, chain, (request,), _nobody, None)
+        answer, author = await await_foreign(
+            run_waterfall(APPROVAL_REQUEST, listeners, (request,), _nobody, _ANSWERS)  # a text at least
+        )
+        outcome = _OUTCOMES.get(answer)
+        if outcome is None:
+            who = "?" if author is None else author.name
+            raise TypeError(  # noqa: TRY301 - told below like every other failure
+                f'the "{APPROVAL_REQUEST}" listener {who} must answer {_ANSWERS[1]}, not {describe_answer(answer)}'
+            )
     except Exception as error:
         if not request.signal.aborted:  # else it is late, whatever it is
-            name = next((name for known, name in failed if known is error), "?")
             _LOGGER.warning(
-                'the "%s" listener %s failed, so nobody has answered for tool "%s" (call %s)',
-                APPROVAL_REQUEST, name, request.tool_name, request.call_id, exc_info=error,
+                'a listener of "%s" failed, so nobody has answered for tool "%s" (call %s)',
+                APPROVAL_REQUEST, request.tool_name, request.call_id, exc_info=error,
             )  # fmt: skip
         return "unavailable"
-    return outcome
-
-
-async def _answer(waiting: Any) -> ApprovalOutcome:
-    """Awaits one listener, and checks what it answers.
-
-    Raises:
-        TypeError: it is not async, or its answer is none of the outcomes.
-    """
-    if not inspect.isawaitable(waiting):
-        raise TypeError(f"it must be an async function; it returned {describe_answer(waiting)} at once")
-    answer = await waiting
-    outcome = _OUTCOMES.get(answer) if isinstance(answer, str) else None
-    if outcome is None:
-        close_stray(answer)
-        raise TypeError(f"it must answer {', '.join(map(str, _OUTCOMES))}, not {describe_answer(answer)}")
     return outcome

@@ -1,26 +1,32 @@
-"""The session log as policies use it: writing that nothing breaks off, and the last event of a type, which counts (I12)."""
+"""The session log as policies use it: writing that nothing breaks off, and the last event of a type (contract I12)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from ...registry.scopes import IdentityMap
-from ..log import StoredEvent
+from ..log import LogUnavailableError, StoredEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from ...registry import JsonObject
     from ..agent import Agent
-    from ..log.events import Event
 
-__all__ = ["StandingEvents", "run_whole"]
+__all__ = ["StandingEvents", "log_needed", "run_whole"]
+
+_LOGGER: Final = logging.getLogger("ptc.runtime")
 
 
 async def run_whole(body: Callable[[], Awaitable[None]]) -> None:
     """Runs `body` to its end in a task of its own, whoever is cancelled meanwhile, so that nobody has to guess.
+
+    A cancellation goes on once the body has ended; what the body raised is then logged.
 
     Raises:
         Exception: whatever the body raised.
@@ -34,10 +40,29 @@ async def run_whole(body: Callable[[], Awaitable[None]]) -> None:
         except Exception as error:  # noqa: BLE001 - carried out of the group, which would wrap it
             failed.append(error)
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+        await checkpoint_if_cancelled()  # trio does not say so when everything inside was shielded
+    except anyio.get_cancelled_exc_class():
+        for error in failed:
+            _LOGGER.exception("a record failed whose writer was cancelled", exc_info=error)
+        raise
     if failed:
         raise failed[0]
+
+
+@contextmanager
+def log_needed(consequence: str) -> Iterator[None]:
+    """Has whatever goes wrong inside come out as `consequence`: a model reads it, and the rest is the host's business.
+
+    Raises:
+        LogUnavailableError: something went wrong; it is the cause.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise LogUnavailableError(consequence, reason="failed") from error
 
 
 class _Standing:
@@ -86,16 +111,10 @@ class StandingEvents:
                 standing.note(event)
         standing.loaded = True
 
-    def last(self, agent: Agent, type_: str) -> Event | None:
-        """Returns the last event of a type, as far as loaded; `None` when there is none.
-
-        Raises:
-            LogUnavailableError: the payload is not what the type says.
-        """
-        from ..log.events import read_event
-
+    def last(self, agent: Agent, type_: str) -> JsonObject | None:
+        """Returns the data of the last event of a type, as far as loaded; `None` when there is none."""
         event = self._of(agent).events.get(type_)
-        return None if event is None else read_event(event)
+        return None if event is None else event.data
 
     async def append(self, agent: Agent, type_: str, data: JsonObject) -> None:
         """Makes this the agent's last event of its type, in the session if there is one.

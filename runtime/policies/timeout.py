@@ -6,6 +6,7 @@ result says that it timed out, whatever came back. Nothing is injected into the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
 import anyio
@@ -101,24 +102,23 @@ async def _limited(
         await anyio.sleep_until(due)
         deadline.abort(reason)
 
-    async with anyio.create_task_group() as timers:
-        timers.start_soon(ring)
-        try:
-            view.signal = joined
-            result = await next_()
-        except Exception as error:  # noqa: BLE001 - carried out of the group, which would wrap it (contract K4)
-            raised = error
-        except anyio.get_cancelled_exc_class():
-            raise
-        except BaseException as error:  # noqa: BLE001 - the same; the process is asked to end
-            raised = error
-        finally:
+    try:
+        view.signal = joined
+        async with anyio.create_task_group() as timers:
+            timers.start_soon(ring)
+            try:
+                result = await next_()
+            except anyio.get_cancelled_exc_class():
+                raise
+            except BaseException as error:  # noqa: BLE001 - carried out of the group, which would wrap it (contract K4)
+                raised = error
             # Asked at once: a timer that is due while the group is left did not stop anybody.
             expired = joined.reason is reason
-            part()
-            view.signal = upstream
-        timers.cancel_scope.cancel()
+            timers.cancel_scope.cancel()
+    finally:
+        part()
+        view.signal = upstream
     if raised is not None:
         raise raised
     assert result is not None
-    return failure_of(error_of(reason), contexts=result.additional_contexts) if expired else result
+    return replace(failure_of(error_of(reason)), additional_contexts=result.additional_contexts) if expired else result

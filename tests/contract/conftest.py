@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
+import ptc
 import pytest
 from ptc.registry import (
     MISSING,
@@ -140,3 +142,79 @@ def kit() -> type[Kit]:
 @pytest.fixture
 def rig() -> Rig:
     return Rig()
+
+
+class Desk:
+    """A host with a log on disk, an agent whose tool `delete` notes what it deleted, and a person who is asked."""
+
+    def __init__(self, host: ptc.Host, log: Path) -> None:
+        self.host = host
+        self.log = log
+        self.agent = host.agent("clerk")
+        self.seen: list[Any] = []
+
+        @ptc.tool
+        async def delete(id: int) -> bool:
+            """Delete something."""
+            self.seen.append(f"deleted {id}")
+            return True
+
+        host.tools.register(delete)
+
+    def ask(self, reason: str | None = "deletes for good", *, tool: str = "delete", **options: Any) -> None:
+        """Has every call of one tool need approval."""
+
+        @self.host.on("tools/pre-execute")
+        async def asks(call: Any, next: Any) -> Any:
+            return ptc.Ask(reason, **options) if call.name == tool else await next()
+
+    def answer(self, answer: Any) -> None:
+        """Has every question answered in the same way, or by the exception being raised."""
+
+        @self.host.on("approval/request")
+        async def answers(request: Any, _next: Any) -> Any:
+            self.seen.append(request)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    async def call(self, name: str = "delete", *, signal: Any = None, **arguments: Any) -> ToolExecutionResult:
+        call = ptc.ToolCall(name=name, arguments=arguments or {"id": 1})
+        return (await self.agent.execute([call], signal=signal)).results[0].result
+
+    async def events(self, *types: str) -> list[Any]:
+        """Returns the agent's events, those of some types or all."""
+        assert self.agent.session is not None
+        return [event for event in await self.agent.session.events() if not types or event.type in types]
+
+    async def types(self) -> list[str]:
+        return [event.type for event in await self.events()]
+
+    async def outcomes(self) -> list[Any]:
+        """Returns the answers on record; fails when they do not pair with the questions, one to one."""
+        asked = {event.data["id"]: event.seq for event in await self.events("approval/asked")}
+        decided = await self.events("approval/decided")
+        assert sorted(event.data["id"] for event in decided) == sorted(asked)
+        assert [event.cites for event in decided] == [asked[event.data["id"]] for event in decided]
+        return [event.data["outcome"] for event in decided]
+
+    def refuse(self, monkeypatch: pytest.MonkeyPatch, *types: str) -> list[str]:
+        """Has the session refuse events of these types; returns the list of those it has refused."""
+        session = self.agent.session
+        assert session is not None
+        append, refused = session.append, list[str]()
+
+        async def failing(type: str, data: Any, *, cites: int | None = None) -> int:
+            if type in types:
+                refused.append(type)
+                raise OSError(f"no space left on {self.log}")
+            return await append(type, data, cites=cites)
+
+        monkeypatch.setattr(session, "append", failing)
+        return refused
+
+
+@pytest.fixture
+async def desk(anyio_backend: str, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with ptc.Host(log=tmp_path / "desk.db") as host:
+        yield Desk(host, tmp_path / "desk.db")

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from ptc.registry import AbortError, ActivationContext, ModelSelection, ScopeKey, SignalSource
+from ptc.registry import (
+    AbortError,
+    ActivationContext,
+    ExecutorDescription,
+    ModelSelection,
+    ScopeKey,
+    SignalSource,
+    ToolBatchInput,
+    ToolCall,
+    ToolService,
+    run_batch,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -104,6 +115,28 @@ async def test_cancellation_publishes_nothing_and_asks_no_further(rig, agent):
     assert rig.seen == ["answered"]
 
 
+@pytest.mark.contract("A41")
+async def test_a_cancellation_after_the_last_answer_publishes_nothing(rig, agent):
+    source = SignalSource()
+    rig.add("only", when=lambda _context: source.abort("enough") is None)
+    with pytest.raises(AbortError):
+        await rig.registry.resolve(ActivationContext(agent=agent, signal=source.signal))
+    with pytest.raises(AbortError):
+        await rig.registry.resolve(ActivationContext(agent=agent, signal=source.signal))
+
+
+@pytest.mark.contract("A40")
+async def test_the_condition_of_a_hidden_tool_is_not_asked(rig, agent):
+    def fails(_context):
+        raise LookupError("no quota service")
+
+    rig.add("hidden", when=fails)
+    rig.add("plain")
+    rig.registry.context(agent).restrict(deny=["hidden"])
+    tool_set = await rig.registry.resolve(ActivationContext(agent=agent))
+    assert list(tool_set.view(agent)) == ["plain"]
+
+
 @pytest.mark.contract("A42")
 async def test_the_answer_for_a_registration_that_went_away_is_ignored(rig, agent):
     async def when(_context):
@@ -175,6 +208,55 @@ async def test_a_started_call_is_not_affected_and_nothing_is_admitted_after_disp
     tool_set.dispose()
     assert tool_set.view(agent) == {}
     assert (await rig.run(agent=agent, tool_set=tool_set)).is_error
+
+
+@pytest.mark.contract("A45")
+async def test_a_disposed_set_admits_nothing_and_may_be_disposed_again(rig, agent, kit):
+    rig.add("echo")
+    tool_set = await rig.registry.resolve(ActivationContext(agent=agent))
+    other = await rig.registry.resolve(ActivationContext(agent=agent))
+    for _ in range(2):
+        tool_set.dispose()
+        assert tool_set.view(agent) == {}
+        assert rig.registry.executable("echo", agent, tool_set) is None
+        refused = await rig.run(agent=agent, tool_set=tool_set)
+        assert kit.identity(refused) == ("ToolNotFoundError", "UNKNOWN_TOOL")
+    assert rig.seen == []
+    assert not (await rig.run(agent=agent, tool_set=other)).is_error
+
+
+class Told:
+    """An executor that says which tools it is shown, and runs batches natively."""
+
+    def __init__(self, pipeline):
+        self.pipeline = pipeline
+
+    def describe(self, tools):
+        return ExecutorDescription(schemas=tools.schemas(), known_names=tools.known_names)
+
+    def sections(self, tools):
+        return tuple(tools.definitions)
+
+    async def execute(self, batch):
+        return await run_batch(self.pipeline, batch)
+
+
+@pytest.mark.contract("A46")
+async def test_one_set_rules_declarations_sections_and_every_call_of_the_batch(rig, agent, kit):
+    service = ToolService(rig.pipeline, default=Told(rig.pipeline))
+    asked = []
+    rig.add("plain")
+    rig.add("on", when=lambda _context: True, is_concurrency_safe=lambda _arguments: asked.append("on") is None)
+    rig.add("off", when=lambda _context: False, is_concurrency_safe=lambda _arguments: asked.append("off") is None)
+    tool_set = await rig.registry.resolve(ActivationContext(agent=agent))
+    rig.add("late")
+    assert [schema.name for schema in service.describe(agent, tool_set).schemas] == ["plain", "on"]
+    assert service.sections(agent, tool_set) == ("plain", "on")
+    calls = [ToolCall(name=name, call_id=name) for name in ("plain", "on", "off", "late")]
+    result = await service.execute(ToolBatchInput(calls=calls, agent=agent, tool_set=tool_set))
+    assert [outcome.result.is_error for outcome in result.results] == [False, False, True, True]
+    assert kit.identity(result.results[2].result) == ("ToolNotFoundError", "UNKNOWN_TOOL")
+    assert asked == ["on"]  # whether calls may overlap is asked of what the step admitted, and of nothing else
 
 
 @pytest.mark.contract("A46", "A47")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import anyio
 import pytest
 from ptc.registry import (
     BatchLog,
     ExecutorDescription,
+    NativeExecutor,
     ScopeKey,
+    SignalSource,
     ToolBatchExecutionError,
     ToolBatchInput,
     ToolBatchResult,
@@ -114,6 +118,8 @@ def test_selecting_tells_of_a_change_and_a_listener_may_undo_it(rig, service):
 def test_what_is_no_executor_is_refused(rig):
     with pytest.raises(ToolRegistrationError, match=r"must have a method describe\(\)"):
         rig.tools.set_executor(object())
+    with pytest.raises(ToolRegistrationError, match=r"must have a method execute\(\)"):
+        rig.tools.set_executor(SimpleNamespace(describe=lambda _tools: None, execute="text"))
 
 
 @pytest.mark.contract("A53", "A55")
@@ -159,6 +165,39 @@ async def test_a_malformed_batch_is_refused_before_anything_starts(rig, service,
     assert rig.observed == []
 
 
+@pytest.mark.contract("A56")
+async def test_the_batch_says_how_many_bodies_run_at_once_for_itself_alone(rig):
+    most = running = 0
+
+    async def body(_arguments, _run):
+        nonlocal most, running
+        running += 1
+        most = max(most, running)
+        await anyio.wait_all_tasks_blocked()
+        running -= 1
+
+    rig.add("echo", body, is_concurrency_safe=lambda _arguments: True)
+    service = ToolService(rig.pipeline, default=NativeExecutor(rig.pipeline, max_parallel_tool_calls=2))
+    for override, expected in ((None, 2), (3, 3), (1, 1), (None, 2)):
+        most = 0
+        await service.execute(batch(*["echo"] * 4, max_parallel_tool_calls=override))
+        assert most == expected
+
+
+@pytest.mark.contract("A56")
+async def test_the_signal_of_a_batch_reaches_its_calls(rig, service, kit):
+    source = SignalSource()
+
+    async def body(_arguments, run):
+        source.abort("enough")
+        rig.note((run.signal.aborted, run.signal.reason))
+
+    rig.add("echo", body)
+    result = await service.execute(batch("echo", "echo", signal=source.signal))
+    assert rig.seen == [(True, "enough")]
+    assert [kit.identity(outcome.result)[1] for outcome in result.results] == ["ABORTED", "ABORTED_BEFORE_DISPATCH"]
+
+
 @pytest.mark.contract("A57", "A58", "D17")
 async def test_a_result_answers_for_every_call_in_order_and_the_log_is_optional(rig, service, kit):
     log = kit.MemoryLog()
@@ -177,6 +216,21 @@ async def test_a_result_answers_for_every_call_in_order_and_the_log_is_optional(
     assert kit.texts(result) == ["deferred"]
     assert result.concluded is False
     assert [kind for kind, _data, _cites in log.events] == ["own/event"]
+
+
+@pytest.mark.contract("A57")
+async def test_contexts_come_in_the_order_they_were_accepted_and_a_turn_may_be_concluded(rig, service, kit):
+    async def body(arguments, run):
+        run.defer_context(kit.context(arguments["text"]))
+        if arguments["text"] == "first":
+            await anyio.wait_all_tasks_blocked()
+            run.conclude_turn()
+
+    rig.add("tell", body, is_concurrency_safe=lambda _arguments: True)
+    calls = [ToolCall(name="tell", arguments={"text": text}) for text in ("first", "second", "third")]
+    result = await service.execute(ToolBatchInput(calls=calls))
+    assert kit.texts(result) == ["first", "second", "third"]
+    assert result.concluded is True
 
 
 @pytest.mark.contract("A60")

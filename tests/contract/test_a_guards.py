@@ -107,6 +107,36 @@ def test_a_drained_table_ends_its_check_so_that_a_replacement_counts_from_the_ne
     assert rig.seen == ["old", "new"]
 
 
+@pytest.mark.contract("A50")
+def test_no_replacement_for_a_drained_table_counts_however_many_there_are(rig, call):
+    def replaces_both(_call):
+        rig.note("old")
+        first()
+        second()
+        rig.tools.guard(noting(rig, "new 1"))
+        rig.tools.guard(noting(rig, "new 2"))
+
+    first = rig.tools.guard(replaces_both)
+    second = rig.tools.guard(noting(rig, "removed"))
+    call()
+    assert rig.seen == ["old"]
+    call()
+    assert rig.seen == ["old", "new 1", "new 2"]
+
+
+@pytest.mark.contract("A50")
+def test_a_check_that_has_lost_a_guard_still_sees_one_that_is_added(rig, call):
+    def changes(_call):
+        rig.note("changes")
+        undo()
+        rig.tools.guard(noting(rig, "added", "no"))
+
+    rig.tools.guard(changes)
+    undo = rig.tools.guard(noting(rig, "removed"))
+    assert call() == ToolGuardDenial("no")
+    assert rig.seen == ["changes", "added"]
+
+
 @pytest.mark.contract("A51")
 def test_a_denial_is_normalised(rig, call):
     info = ErrorInfo("PolicyError", "NO_DELETES", "ticket 5")

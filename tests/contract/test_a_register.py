@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from ptc.registry import JsonSchemaError, ScopeKey, ToolDefinition, ToolOutput, ToolRegistrationError
@@ -57,6 +58,34 @@ def test_presentation_meta_must_be_callable_if_present(rig):
 
 
 @pytest.mark.contract("A9")
+@pytest.mark.parametrize(
+    "output",
+    [
+        None,
+        {"schema": {}, "render": list},
+        SimpleNamespace(render=lambda _arguments, _value: []),
+        SimpleNamespace(schema={}),
+        SimpleNamespace(schema={}, render="text"),
+        SimpleNamespace(schema={}, render=lambda _arguments, _value: [], presentation_meta=5),
+    ],
+)
+def test_an_output_has_a_schema_and_a_render_that_can_be_called(rig, output):
+    with pytest.raises(ToolRegistrationError, match=r'tool "x" must declare output \{ schema, render, presentation_meta'):
+        rig.tools.register(replace(rig.define("x"), output=output))
+    assert rig.names() == []
+
+
+@pytest.mark.contract("A9")
+def test_name_body_and_condition_are_what_they_must_be(rig):
+    for name in ("", None, 5):
+        with pytest.raises(ToolRegistrationError, match="a tool's name must be a string that is not empty"):
+            rig.tools.register(rig.define(name))
+    with pytest.raises(ToolRegistrationError, match='tool "x" execute must be an async function'):
+        rig.tools.register(rig.define("x", "no function"))
+    assert rig.names() == []
+
+
+@pytest.mark.contract("A9")
 def test_what_is_no_definition_is_refused_with_the_way_out(rig):
     async def plain():
         return 1
@@ -79,7 +108,7 @@ def test_a_duplicate_fails_in_its_layer_and_shadows_in_another(rig):
     with pytest.raises(ToolRegistrationError, match="from the agent's own context"):
         rig.add("echo")
     rig.add("echo", scope=agent, description="nearer")
-    with pytest.raises(ToolRegistrationError, match="already taken in this scope"):
+    with pytest.raises(ToolRegistrationError, match=r"already taken in this scope \('agent'\); dispose"):
         rig.add("echo", scope=agent)
     near, far = rig.registry.get("echo", agent), rig.registry.get("echo")
     assert near is not None
@@ -92,6 +121,16 @@ def test_lossy_parameters_fail_only_when_schemas_are_projected(rig):
     rig.add("odd", parameters={"type": "object", "default": {1, 2}})
     assert rig.names() == ["odd"]
     with pytest.raises(ToolRegistrationError, match='tool "odd" parameters must be lossless JSON before schema'):
+        rig.registry.schemas()
+
+
+@pytest.mark.contract("A12")
+@pytest.mark.parametrize("parameters", [None, 5, "ab", {1: "number"}, {"const": float("nan")}])
+def test_parameters_of_any_kind_are_registered_and_told_of_by_name_when_they_are_projected(rig, parameters):
+    rig.add("good")
+    rig.add("odd", parameters=parameters)
+    assert rig.names() == ["good", "odd"]
+    with pytest.raises(ToolRegistrationError, match='^tool "odd" parameters must be lossless JSON before schema'):
         rig.registry.schemas()
 
 
@@ -141,9 +180,28 @@ def test_a_listener_that_raises_rolls_a_registration_back(rig):
     assert not rig.registry.has_layer(agent)
 
 
+@pytest.mark.contract("A15")
+def test_a_listener_that_ends_the_program_rolls_back_too(rig):
+    agent = ScopeKey("agent")
+    tools = rig.registry.context(agent)
+    rig.add("shared")
+
+    def interrupts():
+        raise KeyboardInterrupt
+
+    rig.tools.on("tools/change", interrupts)
+    for contribute in (lambda: tools.register(rig.define("own")), lambda: tools.restrict(allow=[])):
+        with pytest.raises(KeyboardInterrupt):
+            contribute()
+        assert rig.names(agent) == ["shared"]
+        assert not rig.registry.has_layer(agent)
+
+
 @pytest.mark.contract("A16")
 async def test_a_condition_is_optional(rig):
-    rig.add("plain")
+    rig.tools.register(rig.define("plain"))
+    with pytest.raises(ToolRegistrationError, match='the condition of tool "odd" must be callable'):
+        rig.tools.register(rig.define("odd"), when=True)
     rig.tools.register(rig.define("also"), when=None)
     assert not (await rig.run("plain")).is_error
     assert not (await rig.run("also")).is_error

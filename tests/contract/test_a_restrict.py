@@ -41,7 +41,17 @@ def test_checks_come_in_order(rig, tools, scoped, lists, says):
 
 @pytest.mark.contract("A32")
 def test_without_inherited_tools_the_message_says_none(rig):
-    with pytest.raises(ToolRegistrationError, match=r"inherited tools: \(none\)"):
+    tools = rig.registry.context(ScopeKey("agent"))
+    tools.register(rig.define("own"))
+    with pytest.raises(ToolRegistrationError, match=r'unknown tools "x", "own"; inherited tools: \(none\)$'):
+        tools.restrict(deny=["x", "own", "x"])
+
+
+@pytest.mark.contract("A32")
+def test_known_names_are_told_in_order(rig):
+    for name in ("b", "c", "a"):
+        rig.add(name)
+    with pytest.raises(ToolRegistrationError, match="inherited tools: a, b, c$"):
         rig.registry.context(ScopeKey("agent")).restrict(deny=["x"])
 
 
@@ -66,6 +76,8 @@ def test_the_lists_are_copied_at_once(rig, tools, agent):
     allow.append("c")
     deny.clear()
     assert rig.names(agent) == ["a"]
+    tools.restrict(allow=(name for name in ["b", "c"]))
+    assert rig.names(agent) == []
     with pytest.raises(ToolRegistrationError, match="must be a list of names, not the string"):
         tools.restrict(deny="a")
 

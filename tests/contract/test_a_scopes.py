@@ -7,7 +7,9 @@ import weakref
 from dataclasses import dataclass
 
 import pytest
-from ptc.registry import ScopeKey, ToolRegistrationError
+from ptc.registry import ActivationContext, ScopeKey, ToolRegistrationError, ToolService
+from ptc.registry.errors import ToolExecutorUnavailableError
+from ptc.registry.scopes import IdentityMap
 
 pytestmark = pytest.mark.anyio
 
@@ -58,6 +60,13 @@ async def test_two_equal_looking_agents_are_two_scopes(rig):
     assert rig.names(other) == []
     assert (await rig.run("mine", agent=other)).is_error
     assert rig.seen == []
+    rig.add("shared")
+    tool_set = await rig.registry.resolve(ActivationContext(agent=one))
+    assert list(tool_set.view(one)) == ["shared", "mine"]
+    assert tool_set.view(other) == {}
+    assert rig.registry.executable("shared", other, tool_set) is None
+    rig.registry.bind(other, one)
+    assert rig.names(other) == ["shared", "mine"]
 
 
 def _deny_nothing(rig, label):
@@ -83,6 +92,42 @@ def test_a_layer_goes_with_its_last_contribution_of_whatever_kind(rig):
 
 
 @pytest.mark.contract("A3")
+@pytest.mark.parametrize(
+    "contribute",
+    [
+        lambda rig, tools, name: tools.register(rig.define(name)),
+        lambda rig, tools, name: tools.restrict(deny=["global"]),
+        lambda rig, tools, name: tools.guard(lambda _call: None),
+    ],
+    ids=["tool", "restriction", "guard"],
+)
+def test_one_contribution_of_a_kind_keeps_the_layer_and_the_last_one_takes_it_along(rig, contribute):
+    agent = ScopeKey("agent")
+    tools = rig.registry.context(agent)
+    rig.add("global")
+    first, second = contribute(rig, tools, "one"), contribute(rig, tools, "two")
+    rig.tools.on("tools/change", lambda: rig.note(rig.registry.has_layer(agent)))
+    first()
+    assert rig.registry.has_layer(agent)
+    second()
+    assert not rig.registry.has_layer(agent)
+    # Who is told of a change finds the layer gone already.
+    assert rig.seen in ([True, False], [])
+
+
+@pytest.mark.contract("A3")
+def test_what_is_kept_for_a_scope_goes_with_the_scope():
+    kept = IdentityMap()
+    scopes = [ScopeKey("gone"), ScopeKey("stays")]
+    for scope in scopes:
+        kept.set(scope, scope.name)
+    del scopes[0], scope
+    gc.collect()
+    assert len(kept) == 1
+    assert kept.get(scopes[0]) == "stays"
+
+
+@pytest.mark.contract("A3")
 def test_a_forgotten_scope_leaves_nothing_behind(rig):
     agent = ScopeKey("agent")
     rig.add("own", scope=agent)
@@ -102,8 +147,12 @@ def test_binding_happens_once_and_only_the_handle_binds_elsewhere(rig):
     with pytest.raises(ToolRegistrationError, match="bound to a parent already"):
         rig.registry.bind(child, second)
     assert rig.names(child) == ["of-first"]
+    below = ScopeKey("below")
+    rig.registry.bind(below, child)
+    assert rig.names(below) == ["of-first"]
     handle.rebind(second)
     assert rig.names(child) == ["of-second"]
+    assert rig.names(below) == ["of-second"]
 
 
 @pytest.mark.contract("A4")
@@ -178,6 +227,28 @@ def test_teardown_of_the_owner_uses_the_same_disposers_in_reverse(rig):
     early()
     assert changes == [["first"], []]
     assert late.disposed
+
+
+@pytest.mark.contract("A8")
+async def test_teardown_takes_back_contributions_of_every_kind(rig):
+    agent = ScopeKey("agent")
+    service = ToolService(rig.pipeline)
+    rig.add("echo")
+    before = rig.registry.context()
+    before.on("tools/pre-execute", _deny_nothing(rig, "before"))
+    tools = rig.registry.context(agent)
+    tools.register(rig.define("own"))
+    tools.restrict(deny=["echo"])
+    tools.guard(lambda _call: "no")
+    tools.on("tools/pre-execute", _deny_nothing(rig, "listener"))
+    tools.set_executor(service.executor())
+    rig.tools.on("tools/pre-execute", _deny_nothing(rig, "after"))
+    tools.close()
+    assert not rig.registry.has_layer(agent)
+    with pytest.raises(ToolExecutorUnavailableError):
+        service.executor(agent)
+    assert (await rig.run(agent=agent)).value == {"ok": True}
+    assert rig.seen == ["before", "after", "body"]
 
 
 @pytest.mark.contract("A8")

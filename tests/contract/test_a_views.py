@@ -26,10 +26,14 @@ def chain(rig):
 
 
 def described(rig, scope):
-    return [(definition.name, definition.description) for definition in rig.registry.definitions(scope)]
+    """Returns name and description of what a scope sees; looking one of them up must find the same."""
+    definitions = rig.registry.definitions(scope)
+    for name in rig.registry.view(scope).known_names:
+        assert rig.registry.get(name, scope) is next((each for each in definitions if each.name == name), None)
+    return [(definition.name, definition.description) for definition in definitions]
 
 
-@pytest.mark.contract("A18", "A20", "A26")
+@pytest.mark.contract("A18", "A20", "A24", "A26")
 def test_nearer_tools_shadow_and_keep_the_place_of_the_farther(rig, chain):
     top, middle, low = chain
     for name in ("a", "b", "c"):
@@ -58,6 +62,16 @@ def test_every_layer_of_the_chain_must_admit_an_inherited_name(rig, chain):
     assert rig.names(top) == ["b", "c", "d"]
     for name in ("a", "b", "c", "d"):
         assert (rig.registry.get(name, low) is not None) == (name == "c")
+
+
+@pytest.mark.contract("A19", "A24")
+def test_a_farther_layer_hides_what_a_nearer_one_brings(rig, chain):
+    top, middle, low = chain
+    rig.add("a")
+    rig.registry.context(top).restrict(deny=["a"])
+    rig.add("a", scope=middle, description="middle")
+    assert described(rig, low) == []
+    assert described(rig, middle) == [("a", "middle")]
 
 
 @pytest.mark.contract("A20", "A36")
@@ -96,6 +110,15 @@ def test_known_names_are_inherited_and_own_before_restriction(rig, chain):
     assert rig.registry.view(None).known_names == {"global"}
     with pytest.raises(ToolRegistrationError, match='unknown tool "own"; inherited tools: global, of-middle'):
         tools.restrict(deny=["own"])
+
+
+@pytest.mark.contract("A23")
+async def test_the_transport_is_the_executors_and_in_no_view(rig, kit):
+    transport = rig.define("run_code")
+    assert (await rig.run("run_code", transport=transport)).value == {"ok": True}
+    assert kit.identity(await rig.run("run_code")) == ("ToolNotFoundError", "UNKNOWN_TOOL")
+    assert rig.registry.get("run_code") is None
+    assert rig.registry.view().known_names == frozenset()
 
 
 @pytest.mark.contract("A24", "A25", "A26", "A47")
@@ -166,7 +189,9 @@ def test_models_see_tools_by_name_unless_an_order_is_configured(rig):
         rig.add(name)
     described_names = [schema.name for schema in NativeExecutor(rig.pipeline).describe(rig.registry.view()).schemas]
     assert described_names == ["C", "a", "b", "c", "ä"]
-    ordered = NativeExecutor(rig.pipeline, order=["c", "<unlisted-tools>", "a"])
+    order = ["c", "<unlisted-tools>", "a"]
+    ordered = NativeExecutor(rig.pipeline, order=order)
+    order.clear()
     assert [schema.name for schema in ordered.describe(rig.registry.view()).schemas] == ["c", "C", "b", "ä", "a"]
 
 

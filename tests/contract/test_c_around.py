@@ -16,6 +16,7 @@ from ptc.registry import (
     ToolError,
     ToolFailure,
     ToolSuccess,
+    freeze,
     fuse,
     text_block,
 )
@@ -208,6 +209,11 @@ async def test_a_body_that_fails_when_called_has_been_invoked(rig, kit, source):
         source.abort()
         raise AbortError
 
+    async def wrapper(_view, next_):
+        assert (await next_()).is_error
+        raise AbortError
+
+    wrap(rig, wrapper)
     rig.add("echo", body)
     assert kit.identity(await rig.run(signal=source.signal)) == ABORTED
 
@@ -389,6 +395,27 @@ async def test_conclude_and_the_invoked_flag_accumulate_across_attempts(rig, kit
     assert kit.identity(await rig.run(signal=source.signal)) == ABORTED
 
 
+@pytest.mark.contract("C35", "C45")
+async def test_the_wish_to_conclude_of_a_later_attempt_counts_for_an_earlier_result(rig):
+    async def body(_arguments, run):
+        rig.note("body")
+        if len(rig.seen) == 2:
+            run.conclude_turn()
+            raise LookupError("second")
+        return "first"
+
+    async def keeps_the_first(_view, next_):
+        first = await next_()
+        assert first.concludes_turn is False
+        await next_()
+        return first
+
+    wrap(rig, keeps_the_first)
+    rig.add("echo", body)
+    result = await rig.run()
+    assert (result.value, result.concludes_turn) == ("first", True)
+
+
 @pytest.mark.contract("C36")
 async def test_a_wrapper_that_raises_ends_the_call_and_loses_deferred_contexts(rig, kit):
     async def wrapper(_view, next_):
@@ -454,6 +481,23 @@ async def test_an_authored_success_is_checked_and_rendered_anew(rig, kit):
     assert result.concludes_turn is False
     assert kit.texts(result) == ["kept"]
     assert rig.seen == []
+
+
+@pytest.mark.contract("C38", "C57")
+async def test_an_authored_failure_is_only_a_failure_and_its_content_only_content(rig):
+    class Marked(ToolFailure):
+        """A failure with something more to it."""
+
+    async def wrapper(view, _next):
+        content = [text_block("verbatim")] if view.call_id == "more" else freeze([1])
+        return Marked(error=ToolError("mine"), content=content)
+
+    wrap(rig, wrapper)
+    rig.add("echo")
+    result = await rig.run(call_id="more")
+    assert (type(result), result.error.message) == (ToolFailure, "mine")
+    result = await rig.run(call_id="no content")
+    assert result.error.message == "tool result must be losslessly JSON-serializable"
 
 
 @pytest.mark.contract("C37")
@@ -586,15 +630,19 @@ async def test_a_success_after_the_caller_gave_up_is_a_cancellation(rig, kit, so
         run.defer_context(kit.context("kept"))
         return 1
 
+    async def post(_call, result, next_):
+        rig.note(result)
+        return await next_()
+
     wrap(rig, wrapper)
-    note_post(rig)
-    rig.add("echo", body)
+    rig.tools.on("tools/post-execute", post)
+    rig.add("echo", body, project_content=lambda _call, result: rig.note(result))
     result = await rig.run(signal=source.signal)
     assert kit.identity(result) == (ABORTED if invoked else BEFORE)
     assert kit.texts(result) == ["kept"]
     assert result.meta is MISSING
     assert not hasattr(result, "value")
-    assert rig.seen[:1] == ["post"] or rig.seen[1:2] == ["post"]
+    assert [kit.identity(seen) for seen in rig.seen] == [kit.identity(result)] * 2
 
 
 @pytest.mark.contract("C42")

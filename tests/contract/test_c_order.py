@@ -192,6 +192,17 @@ async def test_the_phases_of_a_call_come_once_and_in_order(rig):
     assert len(rig.observed) == 1
 
 
+@pytest.mark.contract("C60", "C61")
+async def test_a_call_that_has_been_published_keeps_its_result_when_it_is_interrupted(rig):
+    rig.add("echo")
+    call = rig.pipeline.call(rig.input())
+    await call.prepare()
+    await call.dispatch()
+    result = await call.finish()
+    assert call.interrupt() is result
+    assert [seen for _call, seen in rig.observed] == [result]
+
+
 @pytest.mark.contract("C68", "D8")
 async def test_a_denied_call_needs_no_dispatch(rig):
     rig.add("echo")

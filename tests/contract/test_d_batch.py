@@ -15,6 +15,7 @@ from ptc.registry import (
     Deny,
     ErrorInfo,
     NativeExecutor,
+    PipelineCall,
     ScopeKey,
     SignalSource,
     ToolBatchExecutionError,
@@ -537,6 +538,40 @@ async def test_a_record_that_fails_stops_the_batch_after_it_has_drained(rig, ben
         assert kit.texts(error) == ["1"]
         assert error.concluded is True
     assert len(failed) == 1
+
+
+@pytest.mark.contract("D15", "A60")
+@pytest.mark.parametrize("also_the_log", [False, True])
+async def test_the_first_fault_is_told_and_nothing_is_committed_after_it(rig, bench, monkeypatch, also_the_log):
+    """The dispatch of call 3 breaks while call 1 is committed and call 2 has settled."""
+    fault = anyio.Event()
+    dispatch = PipelineCall.dispatch
+
+    async def breaks(call, **options):
+        if call.exec.call_id == "3":
+            await fault.wait()
+            raise RuntimeError("first")
+        await dispatch(call, **options)
+
+    async def post(call, _result, next_):
+        rig.note(f"post:{call.call_id}")
+        fault.set()
+        await anyio.wait_all_tasks_blocked()
+        return await next_()
+
+    monkeypatch.setattr(PipelineCall, "dispatch", breaks)
+    bench.log.fail_on = lambda kind, _data: also_the_log and kind == "tool/result"
+    rig.tools.on("tools/post-execute", post)
+    rig.add("quick", is_concurrency_safe=always)
+    async with anyio.create_task_group() as group:
+        bench.gated("slow")
+        group.start_soon(lambda: bench.run("slow", "quick", "quick", "quick"))
+        await anyio.wait_all_tasks_blocked()
+        await bench.release("1")
+    assert str(bench.raised.__cause__) == "first"
+    assert [outcome.call_id for outcome in bench.raised.results] == ([] if also_the_log else ["1"])
+    assert [seen for seen in rig.seen if seen.startswith("post")] == ["post:1"]
+    assert bench.running == []
 
 
 @pytest.mark.contract("D16", "C63")

@@ -245,6 +245,55 @@ async def test_a_natively_cancelled_batch_waits_for_its_bodies(rig, anyio_backen
     assert rig.codes() == {"b": "ABORTED"}
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.contract("C32", "C61")
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_natively_cancelled_call_waits_for_its_body(rig, times, anyio_backend):
+    release = rig.add_slow()
+    task = asyncio.ensure_future(rig.run())
+    await anyio.wait_all_tasks_blocked()
+    for _ in range(times):
+        task.cancel()
+        await anyio.wait_all_tasks_blocked()
+    assert rig.seen == ["started", HOST_CANCELLED]
+    assert not task.done()
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert rig.seen[-1] == "ended"
+    assert rig.codes() == {"c": "ABORTED"}
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.contract("C32")
+async def test_timeouts_of_asyncio_tell_the_body_from_outside_and_interrupt_it_from_inside(rig, anyio_backend):
+    async def heeds(_arguments, run):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await asyncio.sleep(60)
+        rig.seen.append(run.signal.aborted)
+        async with run.signal.cancel_scope():
+            await asyncio.sleep(60)
+
+    rig.add("heeds", heeds)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await rig.run("heeds")
+    assert rig.seen == [False]
+    assert rig.codes() == {"c": "ABORTED"}
+
+
+@pytest.mark.contract("C2", "C32")
+async def test_what_asks_the_process_to_end_is_no_result(rig):
+    async def quits(_arguments, _run):
+        raise SystemExit(3)
+
+    rig.add("quits", quits)
+    with pytest.raises(SystemExit):
+        await rig.run("quits")
+    assert rig.results == []
+
+
 @pytest.mark.contract("C32", "D6", "D11", "C61")
 async def test_a_cancelled_batch_drains_and_its_record_is_whole(rig):
     release = rig.add_slow(is_concurrency_safe=lambda _arguments: True)
@@ -275,6 +324,55 @@ async def test_a_cancelled_batch_drains_and_its_record_is_whole(rig):
         ("tool/call", "3"),
         ("ABORTED_BEFORE_DISPATCH", "3"),
     ]
+
+
+class SlowLog(MemoryLog):
+    """Takes an event only when the test says so, and notes what was broken off."""
+
+    def __init__(self, waits_for: str) -> None:
+        super().__init__()
+        self.waits_for = waits_for
+        self.taking = anyio.Event()
+        self.release = anyio.Event()
+        self.broken: list[str] = []
+
+    async def append(self, type: str, data: Any, *, cites: int | None = None) -> int:
+        if type == self.waits_for:
+            self.taking.set()
+            try:
+                await self.release.wait()
+            except BaseException:
+                self.broken.append(type)
+                raise
+        self.events.append((type, data))
+        return len(self.events) - 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.contract("C32", "C61", "D6", "D11")
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("event", ["tool/call", "tool/result"])
+async def test_a_native_cancellation_breaks_no_record_off(rig, event, times, anyio_backend):
+    async def body(_arguments, _run):
+        return 1
+
+    rig.add("echo", body)
+    log = SlowLog(event)
+    agent = ScopeKey("agent", session=log)
+    calls = [ToolCall(name="echo", call_id=call_id) for call_id in "12"]
+    task = asyncio.ensure_future(run_batch(rig.pipeline, ToolBatchInput(calls=calls, agent=agent, log=BatchLog(1, 1))))
+    await log.taking.wait()
+    for _ in range(times):
+        task.cancel()
+        await anyio.wait_all_tasks_blocked()
+    assert not task.done()
+    log.release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert log.broken == []
+    ids = [data["callId"] if kind == "tool/call" else data["message"]["callId"] for kind, data in log.events]
+    assert [kind for kind, _data in log.events] == ["tool/call", "tool/result"] * 2
+    assert ids == ["1", "1", "2", "2"]
 
 
 @pytest.mark.contract("C32", "C61")

@@ -77,6 +77,9 @@ async def write_run(
             await event("tool/ptc-dispatch-start", 1, "search", line=1)
             await event("tool/ptc-dispatch", 1, "search", isError=False, content=text(found))
             await event("tool/ptc-dispatch-start", 2, "delete", line=2)
+            question: dict[str, Any] = {"id": f"approval_{run}", "toolName": "delete", "callId": f"{root}:ptc:2"}
+            asked = await session.append("approval/asked", {**question, "reason": "deletes for good"})
+            await session.append("approval/decided", {"id": f"approval_{run}", "outcome": "rejected"}, cites=asked)
             denial = {"outcome": "deny", "by": "approval", "approval": "rejected"}
             error = {"name": "PolicyError", "code": "READ_ONLY", "reason": "scope is read-only"}
             refused = text("Error: read-only")
@@ -102,7 +105,7 @@ def test_show_prints_program_calls_and_result(log: Path) -> None:
     for expected in (
         "session 20261129T101530-4f2a9c01d7 agent support",
         "labels sandbox=wasm",
-        "run 20261129T101530-4f2a9c01d7/1 ok 15.000 ms started 2025-11-29T10:15:30.125956Z",
+        "run 20261129T101530-4f2a9c01d7/1 ok 20.000 ms started 2025-11-29T10:15:30.125956Z",
         "purpose Weekly refunds",
         "call call_1",
         '1 │ rows = await tools.search(q="refunds")',
@@ -112,7 +115,8 @@ def test_show_prints_program_calls_and_result(log: Path) -> None:
         ":ptc:1 search ok 2.500 ms line 1",
         'arguments {"q":"refunds"}',
         "result [1, 2]",
-        ":ptc:2 delete denied 2.500 ms line 2",
+        ":ptc:2 delete denied 7.500 ms line 2",
+        "approval rejected after 2.500 ms: deletes for good",
         "error READ_ONLY (PolicyError): scope is read-only",
         "decision deny by approval, approval rejected",
         "result Error: read-only",
@@ -136,7 +140,7 @@ def test_show_json_is_one_stable_object(log: Path) -> None:
         "agent": "support",
         "opened": "2025-11-29T10:15:30.123456Z",
         "labels": {"sandbox": "wasm"},
-        "events": 7,
+        "events": 9,
     }
     (run,) = shown["runs"]
     calls = run.pop("calls")
@@ -150,12 +154,13 @@ def test_show_json_is_one_stable_object(log: Path) -> None:
         "outcome": "ok",
         "error": None,
         "decision": None,
+        "approvals": [],
         "started": "2025-11-29T10:15:30.125956Z",
-        "durationMs": 15.0,
+        "durationMs": 20.0,
         "content": text("2"),
         "meta": None,
         "seq": 0,
-        "settledSeq": 6,
+        "settledSeq": 8,
     }
     assert [call["outcome"] for call in calls] == ["ok", "denied", "outcome unknown"]
     assert calls[1] == {
@@ -166,13 +171,16 @@ def test_show_json_is_one_stable_object(log: Path) -> None:
         "outcome": "denied",
         "error": {"name": "PolicyError", "code": "READ_ONLY", "reason": "scope is read-only"},
         "decision": {"outcome": "deny", "by": "approval", "approval": "rejected"},
+        "approvals": [
+            {"reason": "deletes for good", "outcome": "rejected", "waitedMs": 2.5, "seq": 4, "decidedSeq": 5}
+        ],
         "line": 2,
         "started": "2025-11-29T10:15:30.133456Z",
-        "durationMs": 2.5,
+        "durationMs": 7.5,
         "content": text("Error: read-only"),
         "meta": None,
         "seq": 3,
-        "settledSeq": 4,
+        "settledSeq": 6,
     }
     assert (calls[2]["durationMs"], calls[2]["content"], calls[2]["settledSeq"]) == (None, None, None)
     assert list(calls[2]) == list(calls[1])
