@@ -129,8 +129,8 @@ def connect_writer(path: Path, durability: Durability, *, wait_ms: int) -> sqlit
     Raises:
         LogUnavailableError: the file cannot be used.
     """
-    _check_place(path)
     with explained(path, "open"):
+        _check_place(path)
         _create_private(path)
         connection = sqlite3.connect(path, timeout=wait_ms / 1000, isolation_level=None, check_same_thread=False)
         try:
@@ -157,12 +157,12 @@ def connect_reader(path: Path, *, frozen: bool, wait_ms: int = 5_000) -> sqlite3
     Raises:
         LogUnavailableError: the file is not there, or is no log that this version reads.
     """
-    if not path.exists():
-        raise LogUnavailableError(
-            f"there is no log at {path}; give the path of the file that the host writes", reason="missing"
-        )
-    _check_place(path)
     with explained(path, "read"):
+        if not path.exists():
+            raise LogUnavailableError(
+                f"there is no log at {path}; give the path of the file that the host writes", reason="missing"
+            )
+        _check_place(path)
         uri = f"{path.as_uri()}?mode=ro{'&immutable=1' if frozen else ''}"
         connection = sqlite3.connect(uri, uri=True, timeout=wait_ms / 1000, isolation_level=None)
         try:

@@ -123,7 +123,8 @@ class SqliteLogReader:
 
     def _connect(self) -> sqlite3.Connection:
         wal = self.path.with_name(self.path.name + "-wal")
-        self._seen = None if wal.exists() or not self.path.exists() else self._state()
+        with explained(self.path, "read"):  # a directory that may not be searched is no answer to "is it there?"
+            self._seen = None if wal.exists() or not self.path.exists() else self._state()
         return connect_reader(self.path, frozen=self._seen is not None)
 
     def _state(self) -> tuple[int, int]:

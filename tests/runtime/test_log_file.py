@@ -297,6 +297,11 @@ def unprivileged(use: str, path: Path) -> str:
     for parent in (path.parent, *path.parent.parents):
         if parent.owner() == path.parent.owner() and parent.stat().st_mode & 0o077 == 0:
             parent.chmod(parent.stat().st_mode | 0o011)  # pytest's own folders let nobody in
+    return unprivileged_in(use, path)
+
+
+def unprivileged_in(use: str, path: Path) -> str:
+    """The same, and the folders stay as they are."""
     command = [sys.executable, "-c", UNPRIVILEGED, use, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -320,3 +325,20 @@ def test_missing_permissions_are_said(tmp_path: Path) -> None:
     assert unprivileged("append", folder / "new.db").startswith("LOG_UNAVAILABLE no-permission")
     assert unprivileged("read", path) == "1"
     folder.chmod(0o755)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of another kind")
+def test_a_folder_that_may_not_be_searched_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    path = folder / "log.db"
+    anyio.run(write, path)
+    unprivileged("read", path)  # opens pytest's own folders
+    folder.chmod(0o600)
+    try:
+        for use in ("append", "read"):
+            said = unprivileged_in(use, path)
+            assert said.startswith("LOG_UNAVAILABLE no-permission")
+            assert str(path) in said
+    finally:
+        folder.chmod(0o755)
