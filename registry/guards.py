@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from .decisions import ToolGuardDenial
+from .decisions import ErrorInfo, ToolGuardDenial
 from .errors import ToolRegistrationError
 from .events import callable_name, close_stray, describe_answer
 from .scopes import Disposer
@@ -106,9 +106,22 @@ def _normalised(guard: ToolGuard, answer: object) -> ToolGuardDenial | None:
     if isinstance(answer, str):
         return ToolGuardDenial(str(answer))
     if isinstance(answer, ToolGuardDenial):
+        _check_parts(guard, answer)
         return answer
     close_stray(answer)
     raise TypeError(
         f"the guard {callable_name(guard)} must answer None, a reason or a ToolGuardDenial, "
         f"not {describe_answer(answer)}"
     )
+
+
+def _check_parts(guard: ToolGuard, denial: ToolGuardDenial) -> None:
+    reason: object = denial.reason
+    info: object = denial.info
+    problem = None
+    if not isinstance(reason, str):
+        problem = f"ToolGuardDenial.reason must be a string, not {describe_answer(reason)}"
+    elif not isinstance(info, ErrorInfo | None):
+        problem = f"ToolGuardDenial.info must be an ErrorInfo, not {describe_answer(info)}"
+    if problem is not None:
+        raise TypeError(f"the guard {callable_name(guard)} gave a bad answer: {problem}")

@@ -20,6 +20,7 @@ from .outcome import (
     failure_of,
     freeze_blocks,
     freeze_result,
+    message_of,
     not_found,
     printable,
     with_contexts,
@@ -203,7 +204,7 @@ def _observe(state: CallState, result: ToolExecutionResult) -> None:
     """Tells every observer in order; what one raises is logged and hidden from the others (contract C59)."""
     call = state.exec
     for listener in state.registry.events.listeners(RESULT, call.agent):
-        problem: object = None
+        problem: Exception | None = None
         try:
             answer = listener.function(call, result)
             if answer is not None and inspect.isawaitable(answer):
@@ -214,5 +215,5 @@ def _observe(state: CallState, result: ToolExecutionResult) -> None:
         if problem is not None:
             state.logger.warning(
                 'the "%s" observer %s failed for tool "%s" (call %s): %s',
-                RESULT, listener.name, call.name, call.call_id, problem, exc_info=problem,
+                RESULT, listener.name, call.name, call.call_id, message_of(problem), exc_info=problem,
             )  # fmt: skip

@@ -29,6 +29,7 @@ __all__ = [
     "freeze_blocks",
     "freeze_context",
     "freeze_result",
+    "message_of",
     "not_found",
     "unwrap",
     "with_contexts",

@@ -255,7 +255,13 @@ def test_two_keys_of_one_spelling_are_refused() -> None:
 @BOTH
 @pytest.mark.parametrize("half", ["\ud800", "x\udfffy", "\ud83d\ude00"])
 def test_lone_surrogates_are_refused_in_texts_and_keys(take: Callable[[object], Any], half: str) -> None:
-    for value, path in ((half, "value"), (["a", half], "value[1]"), ({"k": {half: 1}}, "value.k")):
+    for value, path in (
+        (half, "value"),
+        (["a", half], "value[1]"),
+        ({"a": "a", "k": half}, "value.k"),
+        ({"k": {half: 1}}, "value.k"),
+        ((half,), "value[0]"),
+    ):
         with pytest.raises(LosslessError) as caught:
             take(value)
         assert caught.value.path == path

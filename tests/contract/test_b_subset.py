@@ -139,6 +139,19 @@ def test_unknown_keywords_then_lossy_annotations_then_texts_that_are_none() -> N
     ]
 
 
+@pytest.mark.contract("B18", "B17")
+@pytest.mark.parametrize("key", ["description", "title"])
+def test_a_text_is_a_string_and_nothing_else(key: str) -> None:
+    for wrong in (None, 0, True, [], {"text": "x"}):
+        assert violations({"type": "string", key: wrong}) == [f"schema.{key} must be a string"]
+    for lossy in (MISSING, math.nan, b"x"):
+        assert violations({key: lossy}) == [
+            f"schema.{key} annotation must be lossless JSON data",
+            f"schema.{key} must be a string",
+        ]
+    assert violations({key: ""}) == []
+
+
 @pytest.mark.contract("B17")
 def test_an_annotation_that_raises_when_read_is_lossy() -> None:
     class Failing(dict[str, Any]):

@@ -24,12 +24,22 @@ ROWS = {
     "during pre, deny": (None, "denied", ["pre", *POST]),
     "during pre, throw": (("TableError", "TABLE"), "pre broke", ["pre", *FINAL]),
     "during ask, cancelled": (BEFORE, None, ["pre", "ask", *POST]),
+    "during ask, allowed-once": (BEFORE, None, ["pre", "ask", "guard", *POST]),
+    "during guard, allow": (BEFORE, None, ["pre", "guard", *POST]),
+    "during guard, deny": (None, "the limit", ["pre", "guard", *POST]),
     "during ask, rejected": (
         ("ApprovalError", "APPROVAL_REJECTED"),
         'the user rejected tool "echo"',
         ["pre", "ask", *POST],
     ),
     "in wrapper before next": (BEFORE, None, ["pre", "guard", "around", *POST]),
+    "in wrapper before next, reason thrown": (BEFORE, None, ["pre", "guard", "around", *FINAL]),
+    "in wrapper after next, reason thrown": (ABORTED, None, ["pre", "guard", "around", "body", *FINAL]),
+    "in wrapper after next, throw": (
+        ("TableError", "TABLE"),
+        "wrapper broke",
+        ["pre", "guard", "around", "body", *FINAL],
+    ),
     "during body, success": (ABORTED, None, ["pre", "guard", "around", "body", *POST]),
     "during body, failure": (("TableError", "TABLE"), "body broke", ["pre", "guard", "around", "body", *POST]),
     "during body, reason thrown": (ABORTED, "the reason", ["pre", "guard", "around", "body", *POST]),
@@ -53,7 +63,7 @@ class Approval:
         return self.row.partition(", ")[2]
 
 
-@pytest.mark.contract("C69", "C12", "C23", "C33", "C34", "C42", "C54")
+@pytest.mark.contract("C69", "C12", "C22", "C23", "C27", "C33", "C34", "C36", "C42", "C54")
 @pytest.mark.parametrize("row", ROWS)
 async def test_when_the_caller_gives_up(rig, kit, row):  # noqa: C901 - one table, one rig
     source = SignalSource()
@@ -77,14 +87,18 @@ async def test_when_the_caller_gives_up(rig, kit, row):  # noqa: C901 - one tabl
         rig.note("around")
         if moment == "in wrapper before next":
             abort()
+            if what == "reason thrown":
+                raise REASON
         if moment == "wrapper short-circuits":
             abort()
         if moment == "wrapper short-circuits" or what == "body did not run":
             return ToolSuccess(value=1, content=[])
         result = await next_()
-        if moment == "wrapper delays after body":
+        if moment in ("wrapper delays after body", "in wrapper after next"):
             assert not result.is_error
             abort()
+        if moment == "in wrapper after next":
+            raise REASON if what == "reason thrown" else TableError("wrapper broke")
         return result
 
     async def body(_arguments, _run):
@@ -103,6 +117,12 @@ async def test_when_the_caller_gives_up(rig, kit, row):  # noqa: C901 - one tabl
             abort()
         return Block([text_block("blocked")]) if what == "block" else await next_()
 
+    def guard(_call):
+        rig.note("guard")
+        if moment == "during guard":
+            abort()
+        return "the limit" if moment == "during guard" and what == "deny" else None
+
     def finalize(_call, _result):
         rig.note("finalize")
 
@@ -113,7 +133,7 @@ async def test_when_the_caller_gives_up(rig, kit, row):  # noqa: C901 - one tabl
 
     rig.pipeline.approval = Approval(rig, row, abort)
     rig.tools.on("tools/pre-execute", pre)
-    rig.tools.guard(lambda _call: rig.note("guard"))
+    rig.tools.guard(guard)
     rig.tools.on("tools/execute", around)
     rig.tools.on("tools/post-execute", post)
     rig.tools.on("tools/result", observe)

@@ -548,6 +548,21 @@ async def test_two_policies_around_one_call_make_one_timeout(limited, kit):
     assert len(limited.seen) == 2
 
 
+@pytest.mark.contract("K1", "K4")
+@pytest.mark.parametrize("prepend", [False, True])
+async def test_the_policy_stands_where_it_is_installed(rig, prepend):
+    async def wrapper(_view, next_):
+        result = await next_()
+        rig.note(result.error.info.code)
+        return result
+
+    wrap(rig, wrapper)
+    TimeoutPolicy.install(rig.tools, prepend=prepend)
+    rig.add("echo", waits_for_its_signal(rig), timeout_ms=SOON)
+    await rig.run()
+    assert rig.seen[-1] == ("ABORTED" if prepend else "TOOL_TIMEOUT")
+
+
 @pytest.mark.contract("K1", "C35")
 async def test_a_retry_outside_gives_each_attempt_the_whole_time(limited, kit):
     """Ruling 23: the second `next()` runs the policy again, so that a retry outside it is still limited."""
