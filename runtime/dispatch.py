@@ -27,6 +27,7 @@ from ..registry import (
     materialise,
     to_json_text,
 )
+from ..registry.pipeline.outcome import message_of
 from ..sandbox.seam import BindingError, JsonText
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ async def _shaped(events: EventBus, outer: ToolExecution, call: SubCall, outcome
             DISPATCH_LOG_EVENT,
             call.call_id,
             call.name,
-            error,
+            message_of(error),
         )
         return materialise(outcome.content, root="content")
 

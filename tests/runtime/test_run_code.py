@@ -344,6 +344,22 @@ async def test_a_dispatch_log_listener_that_fails_is_contained(rig: Rig, caplog:
     assert "shaping failed" in caplog.text
 
 
+@pytest.mark.contract("E44")
+async def test_an_error_of_a_dispatch_log_listener_need_not_be_printable(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    @rig.host.on("tools/ptc-dispatch-log")
+    async def broken(entry: ptc.DispatchLogEntry, next: Any) -> Any:
+        raise MuteError
+
+    assert await rig.value("return await tools.double(x=21)") == 42
+    assert "<unprintable thrown value>" in caplog.text
+
+
 @pytest.mark.contract("E36")
 async def test_without_a_log_programs_run_all_the_same(anyio_backend: str) -> None:
     @ptc.tool
