@@ -13,12 +13,14 @@ from ptc.registry.define import define_tool
 from ptc.registry.definition import ToolDefinition, ToolSchema
 from ptc.registry.errors import JsonSchemaError, ToolArgsError, ToolOutputError
 from ptc.registry.lossless import is_frozen, materialise
+from ptc.registry.presenters import RecordedResult
 from ptc.registry.schema import validate_output
 from ptc.registry.values import text_block
 from ptc.sdk_gen import render_python
 
 RUN: Any = object()
 TEXT = {"type": "string"}
+RECORDED: RecordedResult = {"content": [], "isError": False}
 
 
 class Place(TypedDict):
@@ -89,7 +91,7 @@ async def test_a_typed_dict_reaches_the_body_parsed_and_its_own() -> None:
     assert list(definition.parameters["properties"]) == ["query", "near"]
     assert definition.parameters["required"] == ["query"]
     assert is_frozen(definition.parameters)
-    arguments = materialise({"query": "x", "near": [{"city": "c", "since": "2024-01-02"}]})
+    arguments: Any = materialise({"query": "x", "near": [{"city": "c", "since": "2024-01-02"}]})
     assert await definition.execute(arguments, RUN) == "done"
     assert seen == [{"query": "x", "near": [{"city": "c", "since": datetime.date(2024, 1, 2)}]}]
     seen[0]["near"].append(None)
@@ -224,8 +226,8 @@ def test_everybody_but_the_body_sees_json_and_valid_arguments_where_promised() -
     assert asked == [good]
     assert definition.present_call(good) == {"call": good}
     assert definition.present_call(bad) is None
-    assert definition.present_result(good, {}) == {"result": good}
-    assert definition.present_result(bad, {}) is None
+    assert definition.present_result(good, RECORDED) == {"result": good}
+    assert definition.present_result(bad, RECORDED) is None
     assert definition.output.render(bad, "v") == [text_block(f"{bad} v")]
 
 

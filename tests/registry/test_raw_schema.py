@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,6 +152,36 @@ def test_references_to_other_documents_are_refused_and_never_fetched(uri: str) -
         with pytest.raises(JsonSchemaError, match="another document") as caught:
             assert_raw_json_schema(schema)
         assert uri in str(caught.value)
+
+
+def test_a_document_that_could_be_had_is_not_fetched_either(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Schemas(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_args: Any) -> None: ...
+
+    (tmp_path / "any.json").write_text("{}")
+    with HTTPServer(("127.0.0.1", 0), Schemas) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            for uri in (f"http://127.0.0.1:{server.server_port}/any", (tmp_path / "any.json").as_uri()):
+                with pytest.raises(JsonSchemaError, match="another document"):
+                    assert_raw_json_schema({"properties": {"a": {"$ref": uri}}})
+        finally:
+            server.shutdown()
+            thread.join()
+    assert asked == []
+
+
+def test_a_reference_that_leads_nowhere_is_refused() -> None:
     with pytest.raises(JsonSchemaError, match="leads nowhere"):
         assert_raw_json_schema({"$ref": "#/$defs/none"})
 
