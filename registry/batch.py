@@ -15,6 +15,7 @@ import anyio
 from .argument_text import parse_arguments
 from .batch_record import BatchRecord
 from .errors import ToolBatchExecutionError
+from .events import describe_answer
 from .execution import (
     ToolBatchInput,
     ToolBatchResult,
@@ -57,13 +58,18 @@ def check_batch(batch: ToolBatchInput) -> None:
     """Checks a batch before anything of it starts (rulings 25, 26; contract C68).
 
     Raises:
-        ValueError: there is a log without an agent, a cap that is not a positive integer, or a call without a name.
+        ValueError: there is a log without an agent, a cap that is not a positive integer, something else than a signal
+            or a call, or a call without a name.
     """
     if batch.log is not None and batch.agent is None:
         raise ValueError("a batch with a log needs an agent, whose session the events go to")
     if batch.max_parallel_tool_calls is not None:
         positive_cap("max_parallel_tool_calls", batch.max_parallel_tool_calls)
+    if not isinstance(batch.signal, Signal | None):
+        raise ValueError(f"signal must be the signal of a SignalSource, not {describe_answer(batch.signal)}")  # noqa: TRY004 - one class for all of it
     for place, call in enumerate(batch.calls):
+        if not isinstance(call, ToolCall):
+            raise ValueError(f"calls[{place}] must be a ToolCall, not {describe_answer(call)}")  # noqa: TRY004 - likewise
         if not isinstance(call.name, str) or not call.name:
             raise ValueError(f"calls[{place}].name must be a string that is not empty, not {call.name!r}")
         if not isinstance(call.call_id, str):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .definition import ToolDefinition, ToolSchema
 from .errors import ToolRegistrationError
-from .events import CHANGE
+from .events import CHANGE, describe_answer
 from .listening import Listening
 from .presenters import check_presenter
 from .schema import assert_output_schema
@@ -266,6 +266,14 @@ def _taken(name: str, scope: ScopeKey | None) -> str:
 
 def _names(which: str, names: Iterable[str] | None) -> tuple[str, ...] | None:
     """Copies a list of names at once, so that the caller may go on changing it (contract A33)."""
+    if names is None:
+        return None
     if isinstance(names, str):
         raise ToolRegistrationError(f"{which} must be a list of names, not the string {names!r}")
-    return None if names is None else tuple(names)
+    if not isinstance(names, Iterable):
+        raise ToolRegistrationError(f"{which} must be a list of names, not {describe_answer(names)}")
+    copied = tuple(names)
+    for place, name in enumerate(copied):
+        if not isinstance(name, str):
+            raise ToolRegistrationError(f"{which}[{place}] must be the name of a tool, not {describe_answer(name)}")
+    return copied

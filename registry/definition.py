@@ -37,7 +37,10 @@ class ToolRunContext(Protocol):
     def agent(self) -> ScopeKey | None: ...
 
     def defer_context(self, message: ContextMessage) -> None:
-        """Adds a message to the conversation after the batch (contract C66)."""
+        """Adds a message to the conversation after the batch, whether this call succeeds or fails (contract C66).
+
+        It is lost when a wrapper or a post-execute listener raises, or a policy blocks the result (ruling 15, C53).
+        """
         ...
 
     def conclude_turn(self) -> None:

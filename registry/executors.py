@@ -82,7 +82,8 @@ class ExecutorSelection:
         """
         for member in ("describe", "execute"):
             if not callable(getattr(executor, member, None)):
-                raise ToolRegistrationError(f"an executor must have a method {member}(); {executor!r} has none")
+                hint = "; bind it to a pipeline first, as Host.set_executor() does" if hasattr(executor, "bind") else ""
+                raise ToolRegistrationError(f"an executor must have a method {member}(); {executor!r} has none{hint}")
         replaced = self._exact(scope)
         selection = _Selection(executor)
         self.restore(selection, scope)

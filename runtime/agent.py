@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..registry import (
+    ActivationContext,
     BatchLog,
     CallCard,
     ContextMessage,
+    ModelSelection,
     PresentableArguments,
     PresentableResult,
     ResolvedToolSet,
@@ -29,6 +31,7 @@ from ..registry import (
     present_call,
     present_result,
 )
+from ..registry.batch import check_batch
 from ..registry.pipeline.outcome import freeze_context
 from .listening import HostListening
 from .log import Session
@@ -118,13 +121,46 @@ class Agent(HostListening, ScopeKey):
         self._notices.clear()
         return notices
 
-    def describe(self) -> AgentDescription:
+    @asynccontextmanager
+    async def resolve(
+        self, *, model_selection: ModelSelection | None = None, signal: Signal | None = None
+    ) -> AsyncIterator[ResolvedToolSet]:
+        """Asks the conditions of tools once for a step, and gives the tools that the step has (contract A38 to A45).
+
+            async with agent.resolve() as tool_set:
+                prompt, schemas = agent.describe(tool_set=tool_set)
+                ...  # the model answers with calls
+                batch = await agent.execute(calls, tool_set=tool_set)
+
+        The set is disposed when the block is left; outside of a step, tools with a condition cannot be called.
+
+        Args:
+            model_selection: which model the step goes to, for the conditions.
+            signal: gives the step up; conditions are given it.
+
+        Raises:
+            AbortError: the signal fired while conditions were asked.
+            Exception: whatever a condition raised.
+        """
+        context = ActivationContext(
+            agent=self, model_selection=model_selection or ModelSelection(), signal=signal or Signal()
+        )
+        tool_set = await self._host.registry.resolve(context)
+        try:
+            yield tool_set
+        finally:
+            tool_set.dispose()
+
+    def describe(self, *, tool_set: ResolvedToolSet | None = None) -> AgentDescription:
         """Returns what a model is told of this agent's tools, as they are now.
+
+        Args:
+            tool_set: what the step has; without one, the tools that have no condition (contract A46, A47).
 
         Raises:
             ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
         """
-        return self._host.describe(self)
+        return self._host.describe(self, tool_set=tool_set)
 
     def present_call(
         self, name: str, arguments: PresentableArguments, *, tool_set: ResolvedToolSet | None = None
@@ -166,34 +202,42 @@ class Agent(HostListening, ScopeKey):
             self._host.registry, name, arguments, result, scope=self, tool_set=tool_set, transport=transport
         )
 
-    async def execute(self, calls: Sequence[ToolCall], *, signal: Signal | None = None) -> ToolBatchResult:
+    async def execute(
+        self, calls: Sequence[ToolCall], *, signal: Signal | None = None, tool_set: ResolvedToolSet | None = None
+    ) -> ToolBatchResult:
         """Executes the calls of one step of the model, and returns when nothing of them runs any more.
 
         Args:
             calls: the calls, in the model's order. A call without an id is given one; an id that the session has
                 already is recorded with a number behind it (`call_0~2`), and answered as it was asked.
             signal: cancels them.
+            tool_set: what the step has; without one, the tools that have no condition (contract A46, A47).
 
         Returns:
             one outcome for each call in input order, whatever tools and policies did (contract A57), and the messages
             for the conversation: first those of the calls, then those that `inform` has queued.
 
         Raises:
+            ValueError: the batch is malformed; nothing has started.
             ToolBatchExecutionError: an internal fault, for example a log that cannot be written (contract A60). What
                 `inform` has queued stays queued.
             ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
         """
-        result = await self._execute(calls, signal)
+        result = await self._execute(calls, signal, tool_set)
         notices = self.take_notices()
         return replace(result, additional_contexts=(*result.additional_contexts, *notices)) if notices else result
 
-    async def _execute(self, calls: Sequence[ToolCall], signal: Signal | None) -> ToolBatchResult:
+    async def _execute(
+        self, calls: Sequence[ToolCall], signal: Signal | None, tool_set: ResolvedToolSet | None
+    ) -> ToolBatchResult:
         """Executes a batch and leaves the queued messages where they are."""
+        check_batch(ToolBatchInput(calls=calls, signal=signal))  # a malformed batch is no step
         self.step += 1
+        # Taken at once: another batch may begin while the ids are looked up.
+        log = BatchLog(self.turn, self.step) if self.session is not None else None
         given = [call.call_id for call in calls]
         identified = [replace(call, call_id=await self._unused(call.call_id)) for call in calls]
-        log = BatchLog(self.turn, self.step) if self.session is not None else None
-        batch = ToolBatchInput(calls=identified, signal=signal, agent=self, log=log)
+        batch = ToolBatchInput(calls=identified, signal=signal, agent=self, log=log, tool_set=tool_set)
         try:
             result = await self._host.execute(batch)
         except ToolBatchExecutionError as error:
@@ -204,7 +248,9 @@ class Agent(HostListening, ScopeKey):
     async def _unused(self, asked: str) -> str:
         """Returns an id that the session does not have yet, because some providers count from 0 in each turn (I8)."""
         if self._used is None:
-            self._used = set() if self.session is None else await self.session.call_ids()
+            recorded = set[str]() if self.session is None else await self.session.call_ids()
+            if self._used is None:  # else another batch has read them meanwhile, and has taken some
+                self._used = recorded
         call_id = asked or f"call_{secrets.token_hex(_ID_BYTES)}"
         number = 1
         while call_id in self._used:
@@ -214,7 +260,12 @@ class Agent(HostListening, ScopeKey):
         return call_id
 
     async def run_code(
-        self, code: str, *, description: str = "Run a program", signal: Signal | None = None
+        self,
+        code: str,
+        *,
+        description: str = "Run a program",
+        signal: Signal | None = None,
+        tool_set: ResolvedToolSet | None = None,
     ) -> ToolExecutionResult:
         """Runs one program as a model's `run_code` call would be, and returns its outcome.
 
@@ -224,12 +275,13 @@ class Agent(HostListening, ScopeKey):
             code: the program.
             description: what it does, for whoever watches.
             signal: cancels it.
+            tool_set: what the step has; see `execute`.
 
         Raises:
             ToolBatchExecutionError: an internal fault, for example a log that cannot be written (contract A60).
         """
         call = ToolCall(name=RUN_CODE, arguments={"code": code, "description": description})
-        batch = await self._execute([call], signal)
+        batch = await self._execute([call], signal, tool_set)
         return batch.results[0].result
 
 

@@ -14,6 +14,7 @@ import anyio
 from ..registry import (
     ApprovalService,
     Pipeline,
+    ResolvedToolSet,
     ScopedTools,
     ScopeKey,
     ToolBatchInput,
@@ -22,6 +23,7 @@ from ..registry import (
     ToolRegistry,
     ToolService,
 )
+from ..registry.events import describe_answer
 from .agent import Agent, AgentDescription
 from .dispatch import DISPATCH_LOG_EVENT
 from .executor import BindableExecutor
@@ -39,7 +41,9 @@ class Host(HostListening):
     Args:
         log: where sessions are recorded: the path of a SQLite file, an `EventStore`, or `None` for no record at all.
         durability: for a path: `process` outlives the death of the process, `power` that of the machine (ruling 40).
-        approval: who answers when a policy asks; the host's own `approvals` when omitted.
+        approval: who answers when a policy asks; the host's own `approvals` when omitted. A service that is given
+            answers alone: then `approval/request` has no questions, and the approval policies that `approvals` keeps
+            (`never`, presets) bind nobody, unless the service asks `approvals.policy(agent)` itself.
         timeouts: whether calls are limited to the `timeout_ms` of their tools (`ptc.TimeoutPolicy`, contract K1). The
             limit stands outside every wrapper that is added later, unless that one is prepended.
 
@@ -120,6 +124,7 @@ class Host(HostListening):
 
         Raises:
             RuntimeError: the host keeps a log and is not open.
+            TypeError: `executor` is no executor.
         """
         log: Session | None = None
         if self._store is not None:
@@ -138,17 +143,24 @@ class Host(HostListening):
 
         Returns:
             the disposer; it leaves the selection unavailable until it is replaced (contract A54).
+
+        Raises:
+            TypeError: it is no executor.
         """
+        if isinstance(executor, type) or not callable(getattr(executor, "bind", None)):
+            raise TypeError(
+                f"executor must be a PtcExecutor(sandbox=...) or a NativeExecutor(), not {describe_answer(executor)}"
+            )
         context = self.tools if agent is None else agent.tools
         disposer = context.set_executor(executor.bind(self.pipeline))
         if executor not in self._executors:
             self._executors.append(executor)
         return disposer
 
-    def describe(self, agent: Agent) -> AgentDescription:
+    def describe(self, agent: Agent, *, tool_set: ResolvedToolSet | None = None) -> AgentDescription:
         """Returns what a model is told of an agent's tools; see `Agent.describe`."""
-        description = self._service.describe(agent)
-        sections = self._service.sections(agent)
+        description = self._service.describe(agent, tool_set)
+        sections = self._service.sections(agent, tool_set)
         return AgentDescription("\n\n".join(section for section in sections if section), list(description.schemas))
 
     def transport(self, agent: Agent) -> ToolDefinition | None:
@@ -156,8 +168,17 @@ class Host(HostListening):
         return self._service.transport(agent)
 
     async def execute(self, batch: ToolBatchInput) -> ToolBatchResult:
-        """Executes a batch with the executor of its agent (contract A53); see `Agent.execute`."""
+        """Executes a batch with the executor of its agent (contract A53); see `Agent.execute`.
+
+        Raises:
+            ValueError: the batch is malformed, or its agent is another host's; nothing has started.
+            ToolBatchExecutionError: an internal fault (contract A60).
+            ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
+        """
         if not isinstance(batch.agent, Agent):
             return await self._service.execute(batch)
+        if batch.agent.tools.registry is not self.registry:
+            # Its guards and restrictions are its own host's: here the call would get around them.
+            raise ValueError(f"{batch.agent!r} is an agent of another host, which has its tools and policies; use that")
         with batch.agent.open_turn():
             return await self._service.execute(batch)

@@ -33,6 +33,7 @@ def test_every_python_block_is_a_named_file(folder: Path) -> None:
         "book.py",
         "rename.py",
         "shop.py",
+        "steps.py",
         "tools.py",
     ]
 
@@ -50,7 +51,7 @@ def test_the_console_lines_print_what_the_readme_shows(folder: Path) -> None:
             if shown:
                 assert done.stdout == shown, command
             lines += 1
-    assert lines == 8
+    assert lines == 9
 
 
 def test_the_two_commands_are_there_and_install_what_they_need() -> None:

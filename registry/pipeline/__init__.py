@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .around import DispatchView
 from .call import PipelineCall
 from .classify import ExecutionMode
+from .dispatch_view import DispatchView
 from .pipeline import Pipeline
 from .shelter import HOST_CANCELLED
 from .state import CallDecision

@@ -48,7 +48,7 @@ async def review(state: CallState) -> None:
     outcome = state.outcome
     assert outcome is not None
     try:
-        result = await _judge(state, _project(state, outcome))
+        result = await _post_execute(state, _project(state, outcome))
     except Exception as error:
         state.logger.warning(
             'the result of tool "%s" (call %s) was dropped: a hook or post-execute listener raised',
@@ -87,7 +87,7 @@ def _hook_content(
         raise TypeError(f'{label} of tool "{state.exec.name}" returned non-lossless JSON: {error}') from error
 
 
-async def _judge(state: CallState, result: ToolExecutionResult) -> ToolExecutionResult:
+async def _post_execute(state: CallState, result: ToolExecutionResult) -> ToolExecutionResult:
     listeners = state.registry.events.listeners(POST_EXECUTE, state.exec.agent)
     if not listeners:
         return result

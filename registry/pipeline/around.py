@@ -7,103 +7,30 @@ from dataclasses import replace
 from types import CoroutineType
 from typing import TYPE_CHECKING, Final, cast
 
+import anyio
+
 from ..decisions import ContextMessage, ErrorInfo
 from ..errors import AbortError
 from ..events import EXECUTE, describe_answer, run_waterfall
-from ..execution import ExecutionToken, ToolExecution, ToolExecutionResult, ToolFailure, ToolSuccess
+from ..execution import ToolExecution, ToolExecutionResult, ToolFailure, ToolSuccess
 from ..lossless import is_frozen
 from ..signals import Signal, SignalSource, fuse
+from ..wake import Wake
+from .dispatch_view import DispatchView
 from .outcome import aborted, build_success, error_of, failure_of, freeze_result, not_found, unwrap, with_contexts
 from .shelter import await_foreign, await_policy, await_sheltered, await_shielded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from ..activation import ResolvedToolSet
-    from ..definition import ToolDefinition, ToolSchema
+    from ..definition import ToolDefinition
     from ..scopes import ScopeKey
-    from ..values import ContentBlock, JsonValue, Missing
+    from ..values import ContentBlock
     from .state import CallState
 
-__all__ = ["DispatchView", "run_around"]
+__all__ = ["run_around"]
 
 _EXPECTED: Final = ((ToolSuccess, ToolFailure), "a ToolSuccess or a ToolFailure")
-
-
-class DispatchView:
-    """The call as `tools/execute` wrappers see it: everything fixed but `signal` (contract C6, C28).
-
-    A wrapper that replaces `signal` must put the former one back when its `next()` has returned (contract C31).
-    """
-
-    __slots__ = ("_exec", "_open", "_signal")
-
-    def __init__(self, exec: ToolExecution) -> None:  # noqa: A002 - the field's name everywhere
-        self._exec = exec
-        self._signal = exec.signal
-        self._open = True
-
-    @property
-    def signal(self) -> Signal:
-        """The signal that the next body is given, joined with the caller's."""
-        return self._signal
-
-    @signal.setter
-    def signal(self, signal: Signal) -> None:
-        if not isinstance(signal, Signal):
-            raise TypeError(f"exec.signal can be replaced by another Signal only, not by {describe_answer(signal)}")
-        if not self._open:
-            raise RuntimeError("exec.signal can be replaced only while tools/execute runs")
-        self._signal = signal
-
-    @property
-    def call_id(self) -> str:
-        """The call's own id."""
-        return self._exec.call_id
-
-    @property
-    def root_call_id(self) -> str:
-        """The id of the outermost call."""
-        return self._exec.root_call_id
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-        return self._exec.name
-
-    @property
-    def token(self) -> ExecutionToken:
-        """The identity of this execution."""
-        return self._exec.token
-
-    @property
-    def arguments(self) -> JsonValue | Missing:
-        """The arguments, frozen."""
-        return self._exec.arguments
-
-    @property
-    def agent(self) -> ScopeKey | None:
-        """The calling scope."""
-        return self._exec.agent
-
-    @property
-    def parent(self) -> ExecutionToken | None:
-        """The token of the execution that makes this call."""
-        return self._exec.parent
-
-    @property
-    def schema(self) -> ToolSchema | None:
-        """What the caller was told of the tool."""
-        return self._exec.schema
-
-    @property
-    def tool_set(self) -> ResolvedToolSet | None:
-        """The admitted set of this step."""
-        return self._exec.tool_set
-
-    def close(self) -> None:
-        """Ends the time in which the signal may be replaced."""
-        self._open = False
 
 
 class _RunContext:
@@ -142,7 +69,8 @@ async def run_around(state: CallState, shelter: Signal | None) -> None:
     """Runs the wrappers around the body and settles the call with what comes out.
 
     A wrapper that raises, or whose own success does not fit the tool, ends the call past post-execute (contract C36,
-    C37, C40). Whatever the body deferred goes before the result's own contexts (contract C41).
+    C37, C40). Whatever the body deferred goes before the result's own contexts (contract C41); when a wrapper raises,
+    it is lost (ruling 15).
 
     Args:
         state: the call.
@@ -151,8 +79,16 @@ async def run_around(state: CallState, shelter: Signal | None) -> None:
     call = state.exec
     view = DispatchView(call)
 
+    running, ended = 0, Wake()
+
     async def attempt() -> ToolExecutionResult:
-        return await _attempt(state, view, shelter, wrapped=bool(listeners))
+        nonlocal running
+        running += 1
+        try:
+            return await _attempt(state, view, shelter, wrapped=bool(listeners))
+        finally:
+            running -= 1
+            ended.change()
 
     listeners = state.registry.events.listeners(EXECUTE, call.agent)
     state.around_open = True
@@ -167,6 +103,10 @@ async def run_around(state: CallState, shelter: Signal | None) -> None:
         state.end(_wrapper_failure(state, error))
         return
     finally:
+        with anyio.CancelScope(shield=True):
+            while running:  # a wrapper went on without a body that it had started in another task (contract C32)
+                ended.look()
+                await ended.wait()
         state.around_open = False
         view.close()
     try:

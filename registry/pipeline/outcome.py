@@ -243,6 +243,8 @@ def _freeze_contexts(contexts: Sequence[ContextMessage]) -> Sequence[ContextMess
 def freeze_context(message: ContextMessage) -> ContextMessage:
     if not isinstance(message, ContextMessage):
         raise TypeError(f"additional_contexts must hold ContextMessage objects, not {type(message).__name__}")
+    if not isinstance(message.role, str):
+        raise TypeError(f"additional_contexts.role must be a string, not {type(message.role).__name__}")
     content = freeze_blocks(message.content, "additional_contexts.content")
     source = message.source if isinstance(message.source, dict) else dict(message.source)
     source = cast("dict[str, JsonValue]", materialise(source, root="additional_contexts.source"))

@@ -28,7 +28,7 @@ async def decide(state: CallState) -> None:
     post-execute, with its own error (contract C24).
     """
     try:
-        decision = await _listen(state)
+        decision = await _pre_execute(state)
         if isinstance(decision, Ask):
             decision = await _ask(state, decision)
         _act(state, decision)
@@ -45,7 +45,7 @@ async def _allow() -> PreToolDecision:
     return _ALLOW
 
 
-async def _listen(state: CallState) -> PreToolDecision:
+async def _pre_execute(state: CallState) -> PreToolDecision:
     call = state.exec
     listeners = state.registry.events.listeners(PRE_EXECUTE, call.agent)
     if not listeners:

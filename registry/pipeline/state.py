@@ -125,8 +125,13 @@ class CallState:
         self.blocked_by: str | None = None
 
     def resolve(self) -> ToolDefinition | None:
-        """Looks the definition up once more, in the caller's view (contract C11)."""
+        """Looks the definition up once more, in the caller's view (contract C11).
+
+        Beside the transport nothing else can be called directly, also what has only now become visible (contract A61).
+        """
         call = self.exec
+        if self.transport is not None and call.name != self.transport.name:
+            return None
         return resolve_call(self.registry, call.name, call.agent, call.tool_set, self.transport)
 
     @property

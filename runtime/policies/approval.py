@@ -14,7 +14,7 @@ import anyio
 
 from ...registry import APPROVAL_REQUEST, ContextMessage, ToolContextUnavailableError, text_block
 from ...registry.events import describe_answer, run_waterfall
-from ...registry.pipeline.shelter import await_foreign
+from ...registry.pipeline.shelter import await_policy
 from ..agent import Agent
 from .record import StandingEvents, log_needed, run_whole
 
@@ -241,7 +241,7 @@ async def _nobody() -> ApprovalOutcome:
 async def _ask(listeners: Sequence[Listener], request: ApprovalRequest) -> ApprovalOutcome:
     """Returns the answer of the listeners; `unavailable`, with a warning, when they failed or it is none."""
     try:
-        answer, author = await await_foreign(
+        answer, author = await await_policy(
             run_waterfall(APPROVAL_REQUEST, listeners, (request,), _nobody, _ANSWERS)  # a text at least
         )
         outcome = _OUTCOMES.get(answer)

@@ -70,7 +70,9 @@ def test_presentation_meta_must_be_callable_if_present(rig):
     ],
 )
 def test_an_output_has_a_schema_and_a_render_that_can_be_called(rig, output):
-    with pytest.raises(ToolRegistrationError, match=r'tool "x" must declare output \{ schema, render, presentation_meta'):
+    with pytest.raises(
+        ToolRegistrationError, match=r'tool "x" must declare output \{ schema, render, presentation_meta'
+    ):
         rig.tools.register(replace(rig.define("x"), output=output))
     assert rig.names() == []
 
@@ -130,7 +132,7 @@ def test_parameters_of_any_kind_are_registered_and_told_of_by_name_when_they_are
     rig.add("good")
     rig.add("odd", parameters=parameters)
     assert rig.names() == ["good", "odd"]
-    with pytest.raises(ToolRegistrationError, match='^tool "odd" parameters must be lossless JSON before schema'):
+    with pytest.raises(ToolRegistrationError, match=r'^tool "odd" parameters must be lossless JSON before schema'):
         rig.registry.schemas()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ptc.registry import ScopeKey, ToolRegistrationError
 
@@ -51,7 +53,7 @@ def test_without_inherited_tools_the_message_says_none(rig):
 def test_known_names_are_told_in_order(rig):
     for name in ("b", "c", "a"):
         rig.add(name)
-    with pytest.raises(ToolRegistrationError, match="inherited tools: a, b, c$"):
+    with pytest.raises(ToolRegistrationError, match=r"inherited tools: a, b, c$"):
         rig.registry.context(ScopeKey("agent")).restrict(deny=["x"])
 
 
@@ -79,8 +81,25 @@ def test_the_lists_are_copied_at_once(rig, tools, agent):
     allow.append("c")
     deny.clear()
     assert rig.names(agent) == ["a"]
-    with pytest.raises(ToolRegistrationError, match="must be a list of names, not the string"):
-        tools.restrict(deny="a")
+
+
+@pytest.mark.contract("A32", "A33")
+@pytest.mark.parametrize(
+    ("lists", "says"),
+    [
+        ({"deny": "a"}, "deny must be a list of names, not the string 'a'"),
+        ({"allow": 5}, "allow must be a list of names, not int 5"),
+        ({"allow": ["a"], "deny": True}, "deny must be a list of names, not bool True"),
+        ({"allow": ["a", 5]}, "allow[1] must be the name of a tool, not int 5"),
+        ({"deny": [["a"]]}, "deny[0] must be the name of a tool, not list"),
+        ({"deny": b"a"}, "deny[0] must be the name of a tool, not int 97"),
+    ],
+)
+def test_a_list_is_of_names(rig, tools, agent, lists, says):
+    with pytest.raises(ToolRegistrationError, match=f"^{re.escape(says)}$"):
+        tools.restrict(**lists)
+    assert rig.names(agent) == ["a", "b", "c"]
+    assert not rig.registry.has_layer(agent)
 
 
 @pytest.mark.contract("A34")

@@ -64,8 +64,10 @@ def test_a_good_deadline_is_kept(define: Any) -> None:
 @pytest.mark.contract("B57")
 def test_schemas_are_compiled_at_definition_once_and_detached() -> None:
     parameters = {"query": {"type": "string", "required": True}}
-    definition = typed(parameters=parameters)
+    definition = typed(parameters=parameters, concurrency_safe=True)
     parameters["query"]["type"] = "integer"
+    assert definition.is_concurrency_safe(GOOD) is True
+    assert definition.is_concurrency_safe(materialise({"query": 5})) is False
     assert definition.parameters == {
         "type": "object",
         "properties": {"query": {"type": "string"}},

@@ -266,6 +266,45 @@ async def test_a_started_body_is_awaited_though_it_ignores_cancellation(rig, kit
     assert rig.seen == ["started", "ended", ABORTED]
 
 
+@pytest.mark.contract("C32")
+@pytest.mark.parametrize("raises", [False, True], ids=["answers", "raises"])
+async def test_a_body_that_a_wrapper_left_behind_in_another_task_is_awaited(rig, kit, raises):
+    started, release = anyio.Event(), anyio.Event()
+
+    async def body(_arguments, run):
+        started.set()
+        await release.wait()
+        run.defer_context(kit.context("late"))
+        rig.note("ended")
+        return 1
+
+    rig.add("echo", body)
+    async with anyio.create_task_group() as group:
+
+        async def wrapper(_view, next_):
+            async def leave_behind():
+                await next_()
+
+            group.start_soon(leave_behind)
+            await started.wait()
+            if raises:
+                raise ValueError("gave up")
+            return authored_failure("gave up")
+
+        async def run():
+            result = await rig.run()
+            rig.note((result.error.message, kit.texts(result)))
+
+        wrap(rig, wrapper)
+        group.start_soon(run)
+        await started.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert rig.seen == []
+        assert rig.observed == []
+        release.set()
+    assert rig.seen == ["ended", ("gave up", [] if raises else ["late"])]
+
+
 @pytest.mark.contract("C33")
 @pytest.mark.parametrize("whose", ["caller", "wrapper"])
 async def test_a_success_of_a_cancelled_body_is_a_cancellation_that_keeps_contexts(rig, kit, source, whose):

@@ -280,6 +280,27 @@ async def test_what_is_not_visible_is_not_collapsed_and_meets_every_policy(rig, 
             assert rig.seen == ["pre", "guard", "post"]
 
 
+@pytest.mark.contract("A61", "C9", "C11")
+@pytest.mark.parametrize("how", ["registered", "lifted"])
+async def test_what_becomes_visible_during_a_direct_call_does_not_run_beside_the_transport(rig, kit, how):
+    agent = ScopeKey("agent")
+    if how == "lifted":
+        rig.add("echo")
+        lift = rig.registry.context(agent).restrict(deny=["echo"])
+
+    async def pre(_call, next_):
+        if how == "lifted":
+            lift()
+        else:
+            rig.add("echo")
+        return await next_()
+
+    rig.tools.on("tools/pre-execute", pre)
+    result = await rig.run("echo", agent=agent, transport=rig.define("run_code"))
+    assert kit.identity(result) == ("ToolNotFoundError", "UNKNOWN_TOOL")
+    assert rig.seen == []
+
+
 @pytest.mark.contract("C11")
 async def test_the_definition_is_looked_up_again_for_the_body(rig, kit):
     undo = rig.add("echo")

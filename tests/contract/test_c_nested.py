@@ -20,6 +20,7 @@ from ptc import (
 from ptc.registry import (
     MISSING,
     Accept,
+    ActivationContext,
     Allow,
     Ask,
     BatchLog,
@@ -120,6 +121,7 @@ class Walk:
     answer: Any = None
     batch: Any = None
     program: Any = None
+    tool_set: Any = None
 
     def __post_init__(self) -> None:
         self.rig.registry.events.declare("tools/ptc-dispatch-log")
@@ -140,7 +142,12 @@ class Walk:
 
     async def execute(self, *calls: tuple[str, Any]) -> Any:
         """Makes the calls at once, and returns the batch's result."""
-        common = {"agent": self.agent, "log": BatchLog(1, 1), "signal": self.source.signal}
+        common = {
+            "agent": self.agent,
+            "log": BatchLog(1, 1),
+            "signal": self.source.signal,
+            "tool_set": self.tool_set,
+        }
         if not self.nested:
             made = [
                 ToolCall(name=name, arguments=arguments, call_id=f"c{n}") for n, (name, arguments) in enumerate(calls)
@@ -611,3 +618,21 @@ async def test_a_sub_call_that_starts_after_the_caller_gave_up_is_a_final_result
     _call, result = made.observed()
     assert result.error == replace(result.error, message="tool call aborted before dispatch", info=BEFORE)
     assert rig.seen == ["pre gives_up", "finalize"]
+
+
+@pytest.mark.contract("A40", "D2", "E11", "E16", "E19")
+@pytest.mark.parametrize("nested", [False, True], ids=["native", "nested"])
+async def test_a_tool_of_this_step_only_runs_and_overlaps_as_any_other(rig, kit, nested):
+    made = Walk(rig, kit, nested)
+
+    async def meets(_arguments, run):
+        rig.note("begins")
+        await anyio.wait_all_tasks_blocked()
+        rig.note("ends")
+        return run.exec.tool_set is made.tool_set
+
+    rig.add("echo", meets, when=lambda _context: True, is_concurrency_safe=lambda _arguments: True)
+    made.tool_set = await rig.registry.resolve(ActivationContext(agent=made.agent))
+    await made.execute(("echo", {}), ("echo", {}))
+    assert [result.value for call, result in rig.observed if call.name == "echo"] == [True, True]
+    assert rig.seen == ["begins", "begins", "ends", "ends"]

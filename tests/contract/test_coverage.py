@@ -1,4 +1,4 @@
-"""Every item of the finished groups has a test that names it."""
+"""Every item of the finished groups has a test in this folder that names it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+CONFORMANCE = HERE.parents[1] / "sandbox" / "conformance"
+"""The published tests of sandboxes, which name the items of group F."""
 
 FINISHED = ("A", "B", "C", "D", "H", "K1-K5", "K14-K19")
 """The groups, and stretches of groups, that the product keeps."""
@@ -19,7 +21,7 @@ FINISHED = ("A", "B", "C", "D", "H", "K1-K5", "K14-K19")
 def names_in(node: ast.AST) -> Iterator[str]:
     """Yields the names in the contract marks of a decorator, or of what `pytestmark` is set to."""
     for call in ast.walk(node):
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.contract":
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("pytest.mark.contract", "holds"):
             yield from (ast.literal_eval(argument) for argument in call.args)
 
 
@@ -45,8 +47,10 @@ def named_by_tests(source: str) -> set[str]:
 
 def test_every_item_of_the_finished_groups_has_a_test(contract: Any) -> None:
     named: set[str] = set()
-    for path in TESTS.rglob("test_*.py"):
+    for path in HERE.rglob("test_*.py"):
         named |= named_by_tests(path.read_text(encoding="utf-8"))
+    for path in CONFORMANCE.glob("*_tests.py"):
+        named |= {item for item in named_by_tests(path.read_text(encoding="utf-8")) if item[0] == "F"}
     missing = [item for stretch in FINISHED for item in contract.stretch(stretch) if item not in named]
     assert missing == []
 
@@ -55,6 +59,7 @@ def test_every_item_of_the_finished_groups_has_a_test(contract: Any) -> None:
     ("source", "named"),
     [
         ('@pytest.mark.contract("A1", "B2")\ndef test_x(): ...', {"A1", "B2"}),
+        ('@holds("F1", "F2")\nasync def test_x(): ...', {"F1", "F2"}),
         ('@other\n@pytest.mark.contract("A1")\nasync def test_x(): ...', {"A1"}),
         ('pytestmark = [pytest.mark.anyio, pytest.mark.contract("A1")]\ndef test_x(): ...', {"A1"}),
         ('@parametrize("x", [pytest.param(1, marks=pytest.mark.contract("A1"))])\ndef test_x(x): ...', {"A1"}),

@@ -426,16 +426,46 @@ async def test_a_host_that_is_cancelled_while_asking_leaves_a_pair(desk):
     assert await desk.types() == ["tool/call", "approval/asked", "approval/decided", "tool/result"]
 
 
-@pytest.mark.contract("K14", "I12")
+@pytest.mark.contract("K14", "K15", "I12")
+@pytest.mark.parametrize("late", ["allowed-once", LookupError("too late")], ids=str)
+async def test_what_a_listener_says_after_its_host_was_cancelled_is_not_on_record(desk, late):
+    desk.ask()
+    asking = anyio.Event()
+
+    @desk.host.on("approval/request")
+    async def goes_on(_request, _next):
+        try:
+            asking.set()
+            await anyio.sleep_forever()
+        finally:
+            if isinstance(late, Exception):
+                raise late
+            return late  # noqa: B012 - swallowing the cancellation is the point
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(desk.call)
+        await asking.wait()
+        tasks.cancel_scope.cancel()
+    assert desk.seen == []
+    assert await desk.outcomes() == ["cancelled"]
+
+
+@pytest.mark.contract("K14", "K15", "I12")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_task_that_asyncio_cancels_while_asking_leaves_a_pair(desk):
+@pytest.mark.parametrize("swallows", [False, True], ids=["hangs", "swallows"])
+async def test_a_task_that_asyncio_cancels_while_asking_leaves_a_pair(desk, swallows):
     desk.ask()
     asking = anyio.Event()
 
     @desk.host.on("approval/request")
     async def hangs(_request, _next):
         asking.set()
-        await anyio.sleep_forever()
+        try:
+            await anyio.sleep_forever()
+        except asyncio.CancelledError:
+            if not swallows:
+                raise
+        return "allowed-once"
 
     task = asyncio.ensure_future(desk.call())
     await asking.wait()

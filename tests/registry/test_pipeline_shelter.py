@@ -210,6 +210,17 @@ async def test_a_cancellation_of_a_bodys_own_making_is_an_abort_error(rig, mode,
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.contract("C34", "C62")
+async def test_a_group_with_cancellations_stands_for_the_errors_beside_them(rig, anyio_backend):
+    async def body(_arguments, _run):
+        raise BaseExceptionGroup("both", [asyncio.CancelledError(), LookupError("disk")])
+
+    rig.add("leaks", body)
+    result = await rig.run("leaks")
+    assert (result.error.message, result.error.info) == ("disk", None)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.contract("C24", "C36", "C53")
 @pytest.mark.parametrize("event", ["tools/pre-execute", "tools/execute", "tools/post-execute"])
 async def test_a_cancellation_of_a_policys_own_making_is_an_error_of_the_policy(rig, event, anyio_backend):

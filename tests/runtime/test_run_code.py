@@ -499,6 +499,20 @@ async def test_an_id_that_a_provider_uses_again_is_recorded_apart_and_answered_a
     assert [data["callId"] for _, data in await rig.events("tool/call")][-1] == "call_0~4"
 
 
+@pytest.mark.contract("I8", "I3")
+async def test_batches_that_begin_at_once_in_a_session_that_goes_on_have_ids_and_steps_of_their_own(rig: Rig) -> None:
+    assert rig.agent.session is not None
+    call = ptc.ToolCall(name="double", arguments={"x": 1}, call_id="call_0")
+    await rig.host.agent("tester", session=rig.agent.session.id).execute([call])
+    again = rig.host.agent("tester", session=rig.agent.session.id)
+    async with anyio.create_task_group() as batches:
+        for _ in range(3):
+            batches.start_soon(again.execute, [call])
+    calls = [data for _, data in await rig.events("tool/call")][1:]
+    assert sorted(data["callId"] for data in calls) == ["call_0~2", "call_0~3", "call_0~4"]
+    assert sorted(data["step"] for data in calls) == [1, 2, 3]
+
+
 @pytest.mark.contract("A60")
 async def test_a_stopped_batch_answers_as_asked_as_well(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = {"code": "await tools.double(x=1)", "description": "double"}
