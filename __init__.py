@@ -30,6 +30,7 @@ from .registry import (
     ApprovalRequest,
     ApprovalService,
     Ask,
+    BatchLog,
     Block,
     CallCard,
     Cancel,
@@ -67,6 +68,7 @@ from .registry import (
     ResultCard,
     ResultListener,
     ScopedTools,
+    ScopeKey,
     SearchFile,
     SearchMatch,
     SearchMatchesCard,
@@ -78,6 +80,7 @@ from .registry import (
     TextContent,
     ToolArgsError,
     ToolBatchExecutionError,
+    ToolBatchInput,
     ToolBatchResult,
     ToolCall,
     ToolCallOutcome,
@@ -108,11 +111,11 @@ from .registry import (
 from .runtime.agent import Agent, AgentDescription
 from .runtime.dispatch import DispatchLogEntry
 from .runtime.errors import CodeRunFailedError
-from .runtime.executor import NativeExecutor, PtcExecutor
+from .runtime.executor import BindableExecutor, NativeExecutor, PtcExecutor
 from .runtime.host import Host
 from .runtime.listening import DispatchLogListener
 from .runtime.log import EventStore, LogUnavailableError, SqliteEventStore
-from .runtime.policies.approval import Approvals
+from .runtime.policies.approval import ApprovalPolicy, Approvals
 from .runtime.policies.gate import PermissionGate, PermissionRule
 from .runtime.policies.presets import PermissionPresets, Preset
 from .runtime.policies.timeout import TimeoutPolicy
@@ -140,10 +143,13 @@ __all__ = [
     "Allow",
     "ApprovalListener",
     "ApprovalOutcome",
+    "ApprovalPolicy",
     "ApprovalRequest",
     "ApprovalService",
     "Approvals",
     "Ask",
+    "BatchLog",
+    "BindableExecutor",
     "BindingCall",
     "BindingError",
     "Block",
@@ -202,6 +208,7 @@ __all__ = [
     "SandboxRequest",
     "SandboxResult",
     "SandboxUnavailableError",
+    "ScopeKey",
     "ScopedTools",
     "SearchFile",
     "SearchMatch",
@@ -216,6 +223,7 @@ __all__ = [
     "TimeoutPolicy",
     "ToolArgsError",
     "ToolBatchExecutionError",
+    "ToolBatchInput",
     "ToolBatchResult",
     "ToolCall",
     "ToolCallOutcome",

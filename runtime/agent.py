@@ -59,7 +59,8 @@ class Agent(HostListening, ScopeKey):
         name: the agent's name, as records have it.
         tools: registers and restricts tools for this agent alone.
         session: its log, or `None` when the host keeps none.
-        turn: the turn that the next batch belongs to, from 1; the host advances it with `next_turn`.
+        turn: the turn that the next batch belongs to, from 1; the host advances it with `next_turn`. In a session that
+            goes on, the first batch adds the turns that the session has already.
         step: how many batches of that turn have begun.
     """
 
@@ -232,11 +233,11 @@ class Agent(HostListening, ScopeKey):
     ) -> ToolBatchResult:
         """Executes a batch and leaves the queued messages where they are."""
         check_batch(ToolBatchInput(calls=calls, signal=signal))  # a malformed batch is no step
+        used = await self._go_on()
         self.step += 1
-        # Taken at once: another batch may begin while the ids are looked up.
         log = BatchLog(self.turn, self.step) if self.session is not None else None
         given = [call.call_id for call in calls]
-        identified = [replace(call, call_id=await self._unused(call.call_id)) for call in calls]
+        identified = [replace(call, call_id=_unused(call.call_id, used)) for call in calls]
         batch = ToolBatchInput(calls=identified, signal=signal, agent=self, log=log, tool_set=tool_set)
         try:
             result = await self._host.execute(batch)
@@ -245,19 +246,14 @@ class Agent(HostListening, ScopeKey):
             raise
         return replace(result, results=_as_asked(given, result.results))
 
-    async def _unused(self, asked: str) -> str:
-        """Returns an id that the session does not have yet, because some providers count from 0 in each turn (I8)."""
+    async def _go_on(self) -> set[str]:
+        """Returns the ids that are taken; the first batch in a session that goes on reads where it has left off."""
         if self._used is None:
-            recorded = set[str]() if self.session is None else await self.session.call_ids()
+            recorded, last_turn = (set[str](), 0) if self.session is None else await self.session.left_off()
             if self._used is None:  # else another batch has read them meanwhile, and has taken some
                 self._used = recorded
-        call_id = asked or f"call_{secrets.token_hex(_ID_BYTES)}"
-        number = 1
-        while call_id in self._used:
-            number += 1
-            call_id = f"{asked}~{number}"
-        self._used.add(call_id)
-        return call_id
+                self.turn += last_turn
+        return self._used
 
     async def run_code(
         self,
@@ -283,6 +279,17 @@ class Agent(HostListening, ScopeKey):
         call = ToolCall(name=RUN_CODE, arguments={"code": code, "description": description})
         batch = await self._execute([call], signal, tool_set)
         return batch.results[0].result
+
+
+def _unused(asked: str, used: set[str]) -> str:
+    """Returns an id that the session does not have yet, because some providers count from 0 in each turn (I8)."""
+    call_id = asked or f"call_{secrets.token_hex(_ID_BYTES)}"
+    number = 1
+    while call_id in used:
+        number += 1
+        call_id = f"{asked}~{number}"
+    used.add(call_id)
+    return call_id
 
 
 def _as_asked(given: Sequence[str], outcomes: Sequence[ToolCallOutcome]) -> tuple[ToolCallOutcome, ...]:

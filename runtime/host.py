@@ -41,9 +41,8 @@ class Host(HostListening):
     Args:
         log: where sessions are recorded: the path of a SQLite file, an `EventStore`, or `None` for no record at all.
         durability: for a path: `process` outlives the death of the process, `power` that of the machine (ruling 40).
-        approval: who answers when a policy asks; the host's own `approvals` when omitted. A service that is given
-            answers alone: then `approval/request` has no questions, and the approval policies that `approvals` keeps
-            (`never`, presets) bind nobody, unless the service asks `approvals.policy(agent)` itself.
+        approval: who answers the questions of policies that no listener of `approval/request` has answered; nobody
+            does when `None`. Questions pass `approvals` all the same, so that policies hold and the record is kept.
         timeouts: whether calls are limited to the `timeout_ms` of their tools (`ptc.TimeoutPolicy`, contract K1). The
             limit stands outside every wrapper that is added later, unless that one is prepended.
 
@@ -68,8 +67,8 @@ class Host(HostListening):
         self.tools: ScopedTools = self.registry.context()
         if timeouts:
             TimeoutPolicy.install(self.tools)
-        self.approvals = Approvals(self.registry.events)
-        self.pipeline = Pipeline(self.registry, approval=self.approvals if approval is None else approval)
+        self.approvals = Approvals(self.registry.events, approval)
+        self.pipeline = Pipeline(self.registry, approval=self.approvals)
         self._service = ToolService(self.pipeline)
         self._store: EventStore | None
         if isinstance(log, (str, os.PathLike)):

@@ -103,10 +103,11 @@ async def run_around(state: CallState, shelter: Signal | None) -> None:
         state.end(_wrapper_failure(state, error))
         return
     finally:
-        with anyio.CancelScope(shield=True):
-            while running:  # a wrapper went on without a body that it had started in another task (contract C32)
-                ended.look()
-                await ended.wait()
+        if running:  # a wrapper went on without a body that it had started in another task (contract C32)
+            with anyio.CancelScope(shield=True):
+                while running:
+                    ended.look()
+                    await ended.wait()
         state.around_open = False
         view.close()
     try:

@@ -106,16 +106,19 @@ class Session:
             self._tell(event)
         return event.seq
 
-    async def call_ids(self) -> set[str]:
-        """Returns the ids of the root calls that the session has already; none for a new one.
+    async def left_off(self) -> tuple[set[str], int]:
+        """Returns where a session that goes on has left off: the ids of its root calls, and its last turn.
+
+        A new session has none, and the turn 0.
 
         Raises:
             LogUnavailableError: the store cannot be read.
         """
         if not self._resume:
-            return set()
-        events = await self.events()
-        return {str(event.data["callId"]) for event in events if event.type == "tool/call" and "callId" in event.data}
+            return set(), 0
+        calls = [event.data for event in await self.events() if event.type == "tool/call"]
+        turns = [turn for call in calls if isinstance(turn := call.get("turn"), int)]
+        return {str(call["callId"]) for call in calls if "callId" in call}, max(turns, default=0)
 
     async def events(self) -> Sequence[StoredEvent]:
         """Returns what the session has so far, in order; nothing for one that has not come into the store.

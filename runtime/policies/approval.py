@@ -21,7 +21,7 @@ from .record import StandingEvents, log_needed, run_whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...registry import ApprovalOutcome, ApprovalRequest, EventBus, JsonObject
+    from ...registry import ApprovalOutcome, ApprovalRequest, ApprovalService, EventBus, JsonObject
     from ...registry.events import Listener
 
 __all__ = ["ApprovalPolicy", "Approvals", "checked_policy", "checked_source"]
@@ -84,11 +84,13 @@ class Approvals:
 
     Args:
         events: the listeners of the registry; `approval/request` is declared there.
+        service: answers what no listener has answered; nobody does when `None`.
     """
 
-    def __init__(self, events: EventBus) -> None:
+    def __init__(self, events: EventBus, service: ApprovalService | None = None) -> None:
         events.declare(APPROVAL_REQUEST)
         self._events = events
+        self._service = service
         self._standing = StandingEvents(_POLICY_EVENT)
 
     async def request(self, request: ApprovalRequest) -> ApprovalOutcome:
@@ -169,7 +171,7 @@ class Approvals:
         with anyio.CancelScope() as asking:
             unsubscribe = request.signal.subscribe(lambda _reason: asking.cancel())
             try:
-                answer = await _ask(listeners, request)
+                answer = await _ask(listeners, request, self._service)
             finally:
                 unsubscribe()
         return "cancelled" if request.signal.aborted else answer
@@ -234,21 +236,23 @@ def _agent_in_turn(request: ApprovalRequest) -> Agent:
     )
 
 
-async def _nobody() -> ApprovalOutcome:
-    return "unavailable"
-
-
-async def _ask(listeners: Sequence[Listener], request: ApprovalRequest) -> ApprovalOutcome:
+async def _ask(
+    listeners: Sequence[Listener], request: ApprovalRequest, service: ApprovalService | None
+) -> ApprovalOutcome:
     """Returns the answer of the listeners; `unavailable`, with a warning, when they failed or it is none."""
+
+    async def otherwise() -> ApprovalOutcome:
+        return "unavailable" if service is None else await service.request(request)
+
     try:
         answer, author = await await_policy(
-            run_waterfall(APPROVAL_REQUEST, listeners, (request,), _nobody, _ANSWERS)  # a text at least
+            run_waterfall(APPROVAL_REQUEST, listeners, (request,), otherwise, _ANSWERS)  # a text at least
         )
         outcome = _OUTCOMES.get(answer)
         if outcome is None:
-            who = "?" if author is None else author.name
+            who = "the approval service" if author is None else f'the "{APPROVAL_REQUEST}" listener {author.name}'
             raise TypeError(  # noqa: TRY301 - told below like every other failure
-                f'the "{APPROVAL_REQUEST}" listener {who} must answer {_ANSWERS[1]}, not {describe_answer(answer)}'
+                f"{who} must answer {_ANSWERS[1]}, not {describe_answer(answer)}"
             )
     except Exception as error:
         if not request.signal.aborted:  # else it is late, whatever it is

@@ -200,9 +200,10 @@ async def test_a_part_that_is_no_json_becomes_a_json_safe_error_before_finalize(
 
 
 @pytest.mark.contract("C57")
-async def test_a_deferred_context_that_is_no_json_is_caught_too(rig):
+@pytest.mark.parametrize("part", [{"source": {"kind": {1}}}, {"role": 5}], ids=["source", "role"])
+async def test_a_deferred_context_that_is_no_json_is_caught_too(rig, part):
     async def body(_arguments, run):
-        run.defer_context(ContextMessage(content=[text_block("x")], source={"kind": {1}}))
+        run.defer_context(ContextMessage(**{"content": [text_block("x")], "source": {}} | part))
 
     rig.add("echo", body)
     assert (await rig.run()).error == ToolError("tool result must be losslessly JSON-serializable")

@@ -727,3 +727,65 @@ async def test_what_the_session_says_last_counts_and_what_nobody_knows_is_refuse
 @pytest.mark.contract("K15")
 def test_the_event_has_its_name():
     assert APPROVAL_REQUEST == "approval/request"
+
+
+# A service of the host's own ----------------------------------------------------------------------------------------
+
+
+class Desk:
+    """A service that says yes, or whatever it is told to say."""
+
+    def __init__(self, answer="allowed-once"):
+        self.answer = answer
+        self.asked = []
+
+    async def request(self, request):
+        self.asked.append(request.tool_name)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+async def asked_of(service, tmp_path, policy="ask"):
+    """Has a call ask in a host with this service; returns what came of the call, and what is on record."""
+
+    async def body(_arguments):
+        return "deleted"
+
+    async with ptc.Host(log=tmp_path / "log.db", approval=service) as host:
+        delete = ptc.define_tool(
+            name="delete", description="Delete.", parameters={}, output={"type": "string"}, execute=body
+        )
+        host.tools.register(delete)
+
+        @host.on("tools/pre-execute")
+        async def ask(_call, _next):
+            return ptc.Ask("it deletes")
+
+        agent = host.agent("a")
+        await host.approvals.set_policy(agent, policy)
+        batch = await agent.execute([ptc.ToolCall(name="delete")])
+        events = await agent.session.events()
+    return batch.results[0].result, [event.data["outcome"] for event in events if event.type == "approval/decided"]
+
+
+@pytest.mark.contract("K14", "K15")
+async def test_a_service_of_the_hosts_own_answers_what_no_listener_has_and_its_answer_is_on_record(tmp_path):
+    service = Desk()
+    result, decided = await asked_of(service, tmp_path)
+    assert (result.is_error, decided, service.asked) == (False, ["allowed-once"], ["delete"])
+
+
+@pytest.mark.contract("K15", "K16")
+async def test_the_policy_never_holds_for_a_service_of_the_hosts_own(tmp_path):
+    service = Desk()
+    result, decided = await asked_of(service, tmp_path, "never")
+    assert (result.is_error, decided, service.asked) == (True, ["rejected"], [])
+
+
+@pytest.mark.contract("K15")
+@pytest.mark.parametrize("answer", ["perhaps", 5, OSError("the line is dead")])
+async def test_a_service_that_fails_or_answers_nonsense_has_not_answered(tmp_path, answer, caplog):
+    result, decided = await asked_of(Desk(answer), tmp_path)
+    assert (result.is_error, decided) == (True, ["unavailable"])
+    assert "nobody has answered for tool" in caplog.text

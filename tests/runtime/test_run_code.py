@@ -513,6 +513,22 @@ async def test_batches_that_begin_at_once_in_a_session_that_goes_on_have_ids_and
     assert sorted(data["step"] for data in calls) == [1, 2, 3]
 
 
+@pytest.mark.contract("I3")
+async def test_a_session_that_goes_on_goes_on_with_its_turns(rig: Rig) -> None:
+    assert rig.agent.session is not None
+    call = ptc.ToolCall(name="double", arguments={"x": 1})
+    await rig.agent.execute([call])
+    rig.agent.next_turn()
+    await rig.agent.execute([call])
+    again = rig.host.agent("tester", session=rig.agent.session.id)
+    await again.execute([call])
+    await again.execute([call])
+    again.next_turn()
+    await again.execute([call])
+    calls = [(data["turn"], data["step"]) for _, data in await rig.events("tool/call")]
+    assert calls == [(1, 1), (2, 1), (3, 1), (3, 2), (4, 1)]
+
+
 @pytest.mark.contract("A60")
 async def test_a_stopped_batch_answers_as_asked_as_well(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = {"code": "await tools.double(x=1)", "description": "double"}
