@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ptc.sandbox.guest.preload import MODULES
 from ptc.sandbox.seam import SandboxRequest, SandboxUnavailableError
-from ptc.sandbox.wasm import WasmSandbox
+from ptc.sandbox.wasm import WasmSandbox, artifacts
 from ptc.sandbox.wasm.artifacts import compiled_guest, default_cache_directory
 
 from .conftest import Run
@@ -27,8 +27,7 @@ def cache(tmp_path: Path) -> Path:
     folder.mkdir(mode=0o700)
     for path in source.parent.glob(f"{source.stem}.cwasm*"):
         shutil.copy2(path, folder)
-    newest = max(source.parent.glob("guest-*.wasm"), key=lambda path: path.stat().st_mtime)
-    shutil.copy2(newest, folder)
+    shutil.copy2(source.parent / f"guest-{artifacts._source_address()}.wasm", folder)
     return folder
 
 
