@@ -119,6 +119,7 @@ from .runtime.policies.approval import ApprovalPolicy, Approvals
 from .runtime.policies.gate import PermissionGate, PermissionRule
 from .runtime.policies.presets import PermissionPresets, Preset
 from .runtime.policies.timeout import TimeoutPolicy
+from .sandbox.restricted import RestrictedSandbox
 from .sandbox.seam import (
     BindingCall,
     BindingError,
@@ -200,6 +201,7 @@ __all__ = [
     "ReadCard",
     "RecordedResult",
     "ResolvedToolSet",
+    "RestrictedSandbox",
     "ResultCard",
     "ResultListener",
     "Sandbox",

@@ -16,8 +16,8 @@ from anyio.lowlevel import RunVar
 from .bindings import check_bindings
 from .seam import FailureKind, Guarantees, RunFailure, SandboxMisuseError, SandboxRequest, SandboxResult
 from .supervisor import Supervisor, abort_text, failed_before_start
+from .turns import Turn
 from .vehicle import RunLimits, Vehicle
-from .wakeup import thread_safe_caller
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,10 +169,7 @@ class _Queued:
 
     def __init__(self, vehicle: Vehicle, places: anyio.CapacityLimiter) -> None:
         self._vehicle = vehicle
-        self._places = places
-        self._soon = thread_safe_caller()
-        self._queue: anyio.CancelScope | None = None
-        self._killed = False
+        self._turn = Turn(places)
         self.reply = vehicle.reply
 
     @property
@@ -180,26 +177,16 @@ class _Queued:
         return self._vehicle.backlog
 
     async def drive(self, port: Port) -> Completion | Exit | None:
-        with anyio.CancelScope() as queue:
-            self._queue = queue
-            if self._killed:
-                return None
-            await self._places.acquire_on_behalf_of(self)
-        self._queue = None
-        if queue.cancelled_caught:
+        if not await self._turn.come():
             return None
         try:
-            return None if self._killed else await self._vehicle.drive(port)
+            return await self._vehicle.drive(port)
         finally:
-            self._places.release_on_behalf_of(self)
+            self._turn.release()
 
     def kill(self) -> None:
-        # In this order: `drive` sets the queue and then looks at `killed`, so one of the two is always seen.
-        self._killed = True
         self._vehicle.kill()
-        queue = self._queue
-        if queue is not None:
-            self._soon(queue.cancel)
+        self._turn.give_up()
 
 
 def _encode_request(request: SandboxRequest) -> str:

@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from .guest.jsontext import LossyValueError, encode
+from .guest.jsontext import encode
 from .seam import FailureKind, JsonValue
 
 __all__ = ["Completion", "PeerCall", "encode_reply", "read_calls", "read_completion", "to_json"]
@@ -45,8 +45,8 @@ class Completion:
 
 
 # Only a text that matches can have been read as something that is not lossless JSON: an escaped surrogate, or a number
-# that a float cannot hold. All others need no second look.
-_SUSPECT = re.compile(r"\\u[dD][89abAB]|[eE]\+?[0-9]{3}|[0-9]{300}")
+# that a float cannot hold, by its exponent, or by its digits with a short one. All others need no second look.
+_SUSPECT = re.compile(r"\\u[dD][89a-fA-F]|[eE]\+?[0-9]{3}|[0-9]{200}")
 
 
 def _refuse_constant(text: str) -> object:
@@ -85,11 +85,8 @@ def _read_call(frame: object, suspect: bool) -> PeerCall | None:
             type(call_id) is int and type(line) is int and 0 < call_id < 1 << 53
         ):
             line = line if 0 <= line <= _MAX_LINE else 0
-            if suspect:
-                try:
-                    encode([namespace, member, arguments], "arguments")
-                except LossyValueError:
-                    return PeerCall(call_id, "", "", None, line, "binding arguments must be lossless JSON")
+            if suspect and _text([namespace, member, arguments]) is None:
+                return PeerCall(call_id, "", "", None, line, "binding arguments must be lossless JSON")
             return PeerCall(call_id, namespace, member, arguments, line)
         case _:
             return None
@@ -109,7 +106,7 @@ def read_completion(text: str, max_bytes: int) -> Completion | None:
         case ["nothing"]:
             return Completion()
         case ["value", value]:
-            return _read_value(value, suspect=_SUSPECT.search(text) is not None)
+            return _read_value(value)
         case ["error", str(kind), str(message)] if kind in _CLAIMABLE:
             return Completion(
                 kind=_CLAIMABLE[kind], message=message.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -118,14 +115,21 @@ def read_completion(text: str, max_bytes: int) -> Completion | None:
             return None
 
 
-def _read_value(value: object, suspect: bool) -> Completion:
-    try:
-        if suspect:
-            return Completion(value_json=encode(value, "the returned value"))
-        return Completion(value_json=json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
-    except (LossyValueError, RecursionError) as lossy:
-        message = f"program completion must be lossless JSON: {lossy}"
+def _read_value(value: object) -> Completion:
+    text = _text(value)
+    if text is None:
+        message = "program completion must be lossless JSON: it holds a number or a text that JSON cannot carry"
         return Completion(kind=FailureKind.INVALID_OUTPUT, message=message)
+    return Completion(value_json=text)
+
+
+def _text(value: object) -> str | None:
+    """Returns the JSON text of a parsed value; `None` where that would not carry it. Native code does it."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text if text.isascii() or text.encode() else None
+    except (ValueError, RecursionError):  # an infinite number, a lone surrogate, a depth that the stack does not take
+        return None
 
 
 def encode_reply(call_id: int, ok: bool, payload_json: str) -> str:

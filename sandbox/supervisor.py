@@ -31,9 +31,11 @@ from .seam import (
     SandboxResult,
 )
 from .vehicle import MILLISECONDS, ComputeClock, Exit, RunLimits, Vehicle
-from .wakeup import thread_safe_caller
+from .wakeup import loop_caller, thread_safe_caller
 
 __all__ = ["Supervisor", "abort_text", "failed_before_start"]
+
+_CALLS_EACH_TURN = 16
 
 
 class Supervisor:
@@ -54,7 +56,8 @@ class Supervisor:
         self._clock = ComputeClock()
         self._lock = threading.Lock()
         self._cause: RunFailure | None = None
-        self._inbox: deque[tuple[list[PeerCall], int]] = deque()
+        self._inbox: deque[tuple[PeerCall, int]] = deque()
+        self._answering = False
         self._last_id = 0
         self._outstanding = 0
         self._queued_bytes = 0
@@ -68,6 +71,7 @@ class Supervisor:
         self._wake = anyio.Event()
         self.ended = anyio.Event()
         self._soon = thread_safe_caller()
+        self._next_turn = loop_caller()
         self._thread = threading.get_ident()
 
     # What the vehicle's thread calls
@@ -107,8 +111,17 @@ class Supervisor:
             if call.call_id > self._last_id:
                 self._last_id = call.call_id
                 fresh.append(call)
-        self._inbox.append((fresh, len(text)))
+        if not fresh:
+            self._forget(len(text))
+            return
+        each, rest = divmod(len(text), len(fresh))
+        self._inbox.append((fresh[0], each + rest))
+        self._inbox.extend([(call, each) for call in fresh[1:]])
         self._on_loop(self._answer_inbox)
+
+    def _forget(self, size: int) -> None:
+        with self._lock:
+            self._inbox_size -= size
 
     def emit(self, text: str) -> None:
         """Adds what the program wrote to the ledger, and ends the run when that is too much."""
@@ -190,16 +203,27 @@ class Supervisor:
     def _answer_inbox(self) -> None:
         """Makes the calls that have come, on the event loop and in no task: most need none.
 
-        They stand back while the program does not take its replies, because those are kept for it.
+        They stand back while the program does not take its replies, because those are kept for it. Many are made in
+        several turns of the loop, so that a program with thousands of them does not keep the host from its own work.
         """
-        while self._inbox and self._vehicle.backlog <= self._limits.max_queued_bytes:
-            calls, size = self._inbox.popleft()
-            for call in calls:
-                self._start_call(call, size // len(calls))
-            with self._lock:
-                self._inbox_size -= size
+        if self._answering:
+            return  # another turn has been asked for already
+        for _ in range(_CALLS_EACH_TURN):
+            if not self._inbox or self._vehicle.backlog > self._limits.max_queued_bytes:
+                break
+            call, size = self._inbox.popleft()
+            self._start_call(call, size)
+            self._forget(size)
+        else:
+            if self._inbox:
+                self._answering = True
+                self._next_turn(self._answer_more)
         if self._to_await:
             self._wake.set()
+
+    def _answer_more(self) -> None:
+        self._answering = False
+        self._answer_inbox()
 
     def _check_budgets(self, wall_deadline: float) -> float:
         """Ends the run when a budget is used up; returns the seconds until the next look."""
@@ -216,7 +240,7 @@ class Supervisor:
         return max(0.0, min(wall_left, compute_left))
 
     def _start_call(self, call: PeerCall, size: int) -> None:
-        if self._cause is not None:
+        if self._cause is not None or self._finished:
             return
         member = self._members.get(call.namespace, {}).get(call.member)
         refusal = call.refusal
@@ -240,7 +264,8 @@ class Supervisor:
             raised = error  # bound anew, because the name goes away with the block
             self._finish(call, size, lambda: _raise(raised))
             return
-        if isinstance(answer, Deferred):
+        # Asked first, because it is the most common and the other question is a slow one.
+        if not inspect.iscoroutine(answer) and isinstance(answer, Deferred):
             answer.add_done_callback(lambda done: self._finish(call, size, done.result))
             return
         self._unstarted[call.call_id] = answer

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from anyio.lowlevel import current_token
 
-__all__ = ["thread_safe_caller"]
+__all__ = ["loop_caller", "thread_safe_caller"]
 
 
 def thread_safe_caller() -> Callable[[Callable[[], object]], object]:
@@ -24,3 +24,11 @@ def thread_safe_caller() -> Callable[[Callable[[], object]], object]:
     if caller is None:
         raise RuntimeError(f"no way is known to wake a {type(loop).__name__} from another thread")
     return caller
+
+
+def loop_caller() -> Callable[[Callable[[], object]], object]:
+    """Returns a function with which the loop's own thread has a callback run in a later turn. Call it on the loop."""
+    loop = current_token().native_token
+    # Where there is no cheaper way than the one that other threads use, that one serves.
+    caller = getattr(loop, "call_soon", None)
+    return caller if caller is not None else thread_safe_caller()

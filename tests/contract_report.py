@@ -2,7 +2,8 @@
 
 Tests name the items that they hold: `@pytest.mark.contract("C12")`. A name that the contract does not have is an error
 at collection, with the option or without it, and so is a mark without names. One function counts once, whatever number
-of parameter sets it runs with. An item is held when a test that names it passed and none that names it failed.
+of parameter sets it runs with. A published test has `contract_items` in place of marks, because a mark is one of the
+suite that it runs in. An item is held when a test that names it passed and none that names it failed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -218,14 +220,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     report = config.stash.get(_report, None)
     faults: dict[str, None] = {}
     for item in items:
-        for mark in item.iter_markers("contract"):
-            fault = contract.faults(mark.args, mark.kwargs)
+        for args, kwargs in _named(item):
+            fault = contract.faults(args, kwargs)
             if fault is not None:
                 faults[f"{item.nodeid.partition('[')[0]}: {fault}"] = None
             elif report is not None:
-                report.add(item, mark.args)
+                report.add(item, args)
     if faults:
         raise pytest.UsageError(*faults)
+
+
+def _named(item: pytest.Item) -> Iterator[tuple[Sequence[Any], Mapping[str, object]]]:
+    """Yields what the marks of a test name, and its `contract_items`: published tests bring those in place of marks."""
+    for mark in item.iter_markers("contract"):
+        yield mark.args, mark.kwargs
+    published = getattr(getattr(item, "function", None), "contract_items", None)
+    if published is not None:
+        yield published, {}
 
 
 @pytest.fixture(scope="session")

@@ -94,6 +94,16 @@ def test_what_is_only_collected_is_named(tmp_path: Path) -> None:
     assert "\nItems without a test: A4-A5, B2\n\n" in text
 
 
+def test_a_published_test_names_its_items_without_a_mark(tmp_path: Path) -> None:
+    source = "def test_x(): ...\ntest_x.contract_items = {!r}\n"
+    code, text = run(tmp_path / "good", source.format(("A1", "A4")), "--contract-report")
+    assert code == 0
+    assert rows(text)["A. Apples"] == [5, 2, 0, 0, 3]
+    code, text = run(tmp_path / "bad", source.format(("A1", "A9")))
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "test_x: the contract has no item A9" in text
+
+
 def test_when_every_item_has_a_test_it_says_none(tmp_path: Path) -> None:
     every = '@pytest.mark.contract("A1", "A2", "A3", "A4", "A5", "B1", "B2")'
     code, text = run(tmp_path, f"import pytest\n{every}\ndef test_all(): ...\n", "--contract-report")

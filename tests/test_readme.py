@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import ptc
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +36,7 @@ def test_every_python_block_is_a_named_file(folder: Path) -> None:
         "rename.py",
         "shop.py",
         "steps.py",
+        "test_my_sandbox.py",
         "tools.py",
     ]
 
@@ -54,6 +57,20 @@ def test_the_console_lines_print_what_the_readme_shows(folder: Path) -> None:
     assert lines == 9
 
 
+def test_the_conformance_tests_run_as_the_readme_says(folder: Path) -> None:
+    """In a suite that knows none of this one's marks and options."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rs", "--strict-markers", "-W", "error", "-p", "no:cacheprovider",
+         "test_my_sandbox.py", "-k", "hot_loop or digits or is_none or what_is_returned"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    passed, skipped = map(int, re.findall(r"([0-9]+) passed, ([0-9]+) skipped", done.stdout)[0])
+    assert passed > 30
+    assert skipped == 4
+    assert "the backend lacks: interpreter" in done.stdout
+
+
 def test_the_two_commands_are_there_and_install_what_they_need() -> None:
     run, test = (re.search(rf"<!-- command: {name} -->\n```sh\n(.*)\n```", README) for name in ("run", "test"))
     assert run is not None
@@ -65,3 +82,21 @@ def test_the_two_commands_are_there_and_install_what_they_need() -> None:
 def test_the_readme_names_only_files_that_exist() -> None:
     for path in re.findall(r"`((?:tests|sandbox|examples)/[\w./-]+)`", README):
         assert (ROOT / path).exists(), path
+
+
+def guarantees() -> str:
+    """Returns the README's table of what each backend enforces, from the backends' own data."""
+    backends = {"wasm": ptc.WasmSandbox(), "restricted": ptc.RestrictedSandbox()}
+    lines = ["| | `ptc.WasmSandbox` | `ptc.RestrictedSandbox` |", "|---|---|---|"]
+    for field in dataclasses.fields(ptc.Guarantees):
+        told = [getattr(backend.guarantees, field.name) or "not enforced" for backend in backends.values()]
+        lines.append(f"| {field.name} | {' | '.join(told)} |")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the restricted backend needs Linux")
+def test_the_table_of_guarantees_is_the_backends_own_data() -> None:
+    table = guarantees()
+    if "not enforced" in table or "landlock" not in table:
+        pytest.skip("this kernel does not have all that the table tells of")
+    assert f"<!-- guarantees -->\n\n{table}" in README

@@ -21,6 +21,8 @@ __all__ = ["GuestLoop"]
 _MICROSECONDS = 1_000_000
 _LONGEST_S = 1_000_000.0
 """The longest single wait, in seconds; longer ones are waited in parts."""
+_MOST_CALLS = 500
+"""Calls that go out in one message."""
 _monotonic = time.monotonic
 
 
@@ -73,10 +75,12 @@ class GuestLoop(base_events.BaseEventLoop):
     def flush(self) -> None:
         """Hands the queued calls to the host."""
         if self._outbox:
-            calls = "[" + ",".join(self._outbox) + "]"
+            calls = self._outbox[:]
             self._outbox.clear()
             self._unsent.clear()
-            self._channel.submit(calls)
+            # In parts, because the host reads each as a whole.
+            for start in range(0, len(calls), _MOST_CALLS):
+                self._channel.submit("[" + ",".join(calls[start : start + _MOST_CALLS]) + "]")
 
     def unsent(self) -> list[str]:
         """Returns one phrase for each call that was queued and has not gone out."""

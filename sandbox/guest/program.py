@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import types
+from collections.abc import Callable
 
 __all__ = ["FILENAME", "Returned", "compile_program"]
 
@@ -30,8 +31,15 @@ class Returned:
         self.explicit = explicit
 
 
-def compile_program(source: str) -> tuple[types.CodeType, dict[str, object]]:
+def compile_program(
+    source: str, rewrite: Callable[[ast.Module], ast.Module] | None = None
+) -> tuple[types.CodeType, dict[str, object]]:
     """Compiles a program.
+
+    Args:
+        source: the program's text.
+        rewrite: takes the program's tree as it was parsed, and gives the one to compile; a dialect checks there what
+            it admits. What it raises is raised.
 
     Returns:
         code that defines the async function in a namespace under the name `FILENAME`, and the names that the
@@ -42,6 +50,8 @@ def compile_program(source: str) -> tuple[types.CodeType, dict[str, object]]:
         RecursionError, MemoryError, ValueError: where the source is beyond what the compiler takes.
     """
     module = ast.parse(source, FILENAME)
+    if rewrite is not None:
+        module = rewrite(module)
     futures = [node for node in module.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     top = _TopLevel()
     body = [top.visit(node) for node in module.body if node not in futures]

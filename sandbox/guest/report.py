@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import linecache
+import re
 import traceback
 import types
 
 from .program import FILENAME
 
-__all__ = ["describe", "remember_source"]
+__all__ = ["describe", "remember_source", "render"]
 
 _MAX_FRAMES = 30
+_MAX_QUOTED = 400
+"""Characters of one source line that are quoted."""
+_CARETS = re.compile(r"[ |^~]*\Z")
 _HINTS = {
     "ModuleNotFoundError": "only the standard library is there, without files, network and processes",
     "FileNotFoundError": "the sandbox has no file system; use the tools for files",
@@ -22,20 +27,23 @@ _HINTS = {
 
 def remember_source(source: str) -> None:
     """Makes the program's lines known, so that a traceback can show them."""
-    linecache.cache[FILENAME] = (len(source), None, source.splitlines(keepends=True), FILENAME)
+    # Lines end where the compiler ends them; `splitlines` knows six more ends.
+    lines = io.StringIO(source, newline=None).readlines()
+    linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
 
 
 def describe(error: BaseException) -> str:
     """Returns the text of an exception: a traceback of the program's own frames only (ruling 38, contract F15)."""
     try:
-        text = _render(error)
+        text = render(error)
     except Exception:
         text = _plain(error)
     hint = _hint(error)
     return f"{text}\nHint: {hint}." if hint else text
 
 
-def _render(error: BaseException) -> str:
+def render(error: BaseException) -> str:
+    """Returns the traceback of an exception, of the program's own frames only, without a line end."""
     seen: set[int] = set()
     pending: list[BaseException | None] = [error]
     while pending:
@@ -47,7 +55,25 @@ def _render(error: BaseException) -> str:
         pending.extend((part.__cause__, part.__context__))
         if isinstance(part, BaseExceptionGroup):
             pending.extend(part.exceptions)
-    return "".join(traceback.format_exception(error)).rstrip("\n")
+    return _clip_source("".join(traceback.format_exception(error)).rstrip("\n"))
+
+
+def _clip_source(text: str) -> str:
+    """Shortens the source lines that a traceback quotes, where they are too long to be read."""
+    entry = linecache.cache.get(FILENAME)
+    lines = entry[2] if entry is not None and len(entry) == 4 else []
+    long = {line.strip() for line in lines if len(line) > _MAX_QUOTED}
+    if not long:
+        return text
+    return "\n".join([_clip_line(line, long) if len(line) > _MAX_QUOTED else line for line in text.split("\n")])
+
+
+def _clip_line(line: str, long: set[str]) -> str:
+    if _CARETS.match(line):
+        return line[:_MAX_QUOTED].rstrip()
+    if line.lstrip(" |") not in long:
+        return line
+    return f"{line[:_MAX_QUOTED]} [{len(line) - _MAX_QUOTED} more characters]"
 
 
 def _own_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
@@ -75,4 +101,8 @@ def _plain(error: BaseException) -> str:
 def _hint(error: BaseException) -> str | None:
     if isinstance(error, TypeError) and "'coroutine'" in str(error):
         return "write `await` before the call of an async function"
+    if isinstance(error, MemoryError) and "too complex" in str(error):  # of the parser's stack, not of the program
+        return "the source is nested too deep; write it in smaller expressions"
+    if isinstance(error, ModuleNotFoundError) and "in this sandbox" in str(error):  # the dialect's own, which has told
+        return None
     return _HINTS.get(type(error).__name__)

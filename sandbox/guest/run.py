@@ -7,7 +7,6 @@ parameter names) and `errorClass` (`name`, `property`) or null. The completion i
 
 from __future__ import annotations
 
-import builtins
 import random
 import sys
 import types
@@ -15,20 +14,26 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from .channel import Channel
+from .dialect import FULL_PYTHON, Dialect
 from .jsontext import LossyValueError, decode, encode
 from .loop import GuestLoop, install
 from .namespaces import CallLedger, make_error_class, make_namespace
 from .output import capture_output
-from .program import FILENAME, Returned, compile_program
+from .program import FILENAME, Returned
 from .report import describe, remember_source
 
 __all__ = ["run"]
 
 
-def run(channel: Channel, request: str) -> str:
+def run(channel: Channel, request: str, dialect: Dialect = FULL_PYTHON) -> str:
     """Runs one program and returns its completion as JSON text.
 
     Whatever the program raises is told in the completion; nothing is raised for it.
+
+    Args:
+        channel: the way to the host.
+        request: what to run, as JSON text.
+        dialect: the language that the program is written in.
     """
     told: Mapping[str, Any] = decode(request)  # type: ignore[assignment]
     random.seed(told["seed"])
@@ -38,13 +43,13 @@ def run(channel: Channel, request: str) -> str:
     source: str = told["program"]
     remember_source(source)
     try:
-        code, needs = compile_program(source)
+        code, needs = dialect.compile(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _failure("exception", describe(error))
     ledger = CallLedger()
     module = types.ModuleType("__main__")
     namespace = vars(module)
-    namespace["__builtins__"] = builtins
+    namespace["__builtins__"] = dialect.builtins()
     namespace.update(needs)
     for one in told["namespaces"]:
         named = one["errorClass"]

@@ -12,6 +12,7 @@ import sys
 import time
 import types
 
+from .dialect import FULL_PYTHON, Dialect
 from .run import run
 
 __all__ = ["warm"]
@@ -55,7 +56,7 @@ class _Echo:
         pass
 
 
-def warm() -> None:
+def warm(dialect: Dialect = FULL_PYTHON) -> None:
     """Runs the warm-up program, and puts back what it changed."""
     kept = [(module, dict(vars(module))) for module in (asyncio, time)]
     main = sys.modules.get("__main__", types.ModuleType("__main__"))
@@ -70,7 +71,7 @@ def warm() -> None:
             }
         ],
     }
-    completion = run(_Echo(), json.dumps(request))
+    completion = run(_Echo(), json.dumps(request), dialect)
     if not completion.startswith('["value"'):
         raise RuntimeError(completion)
     for module, names in kept:

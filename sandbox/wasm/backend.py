@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import Final, Literal
 
 import anyio
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 
 from ..backend import ProgramSandbox, check_integer
 from ..peer import Completion, read_completion
 from ..seam import Guarantees
+from ..turns import Turn
 from ..vehicle import Exit, Port
 from .artifacts import Progress, default_cache_directory
 from .slot import Carried, Slot
@@ -21,6 +24,8 @@ from .slots import Slots
 __all__ = ["WasmSandbox"]
 
 _LOGGER: Final = logging.getLogger("ptc.sandbox")
+_MAKE_AT_ONCE: Final = 2
+_SANDBOXES: Final = itertools.count()
 
 
 class WasmSandbox(ProgramSandbox):
@@ -74,6 +79,7 @@ class WasmSandbox(ProgramSandbox):
             max_queued_bytes=max_queued_bytes,
             require=require,
         )
+        self._making: RunVar[anyio.CapacityLimiter] = RunVar(f"ptc-slots-{next(_SANDBOXES)}")
         self._slots = Slots(
             Path(cache_directory) if cache_directory is not None else default_cache_directory(),
             progress if progress is not None else lambda line: _LOGGER.info("%s", line),
@@ -95,7 +101,16 @@ class WasmSandbox(ProgramSandbox):
         )
 
     def _vehicle(self, request: str) -> _WasmVehicle:
-        return _WasmVehicle(self._slots, request, self._limits.max_output_bytes)
+        return _WasmVehicle(self._slots, self._makers(), request, self._limits.max_output_bytes)
+
+    def _makers(self) -> anyio.CapacityLimiter:
+        # Of the event loop that runs now.
+        try:
+            makers = self._making.get()
+        except LookupError:
+            makers = anyio.CapacityLimiter(_MAKE_AT_ONCE)
+            self._making.set(makers)
+        return makers
 
     async def _make_ready(self) -> None:
         await anyio.to_thread.run_sync(self._slots.prepare)
@@ -107,12 +122,13 @@ class WasmSandbox(ProgramSandbox):
 class _WasmVehicle:
     """Carries one program in a slot, in a thread of its own."""
 
-    def __init__(self, slots: Slots, request: str, max_output_bytes: int) -> None:
+    def __init__(self, slots: Slots, makers: anyio.CapacityLimiter, request: str, max_output_bytes: int) -> None:
         self._max_output_bytes = max_output_bytes
         self._slots = slots
         self._request = request
         self._carried = Carried()
         self._slot: Slot | None = None
+        self._turn = Turn(makers)
         self.reply = self._carried.reply
 
     @property
@@ -120,14 +136,27 @@ class _WasmVehicle:
         return self._carried.backlog
 
     async def drive(self, port: Port) -> Completion | Exit | None:
-        return await anyio.to_thread.run_sync(self._drive, port, limiter=anyio.CapacityLimiter(1))
-
-    def _drive(self, port: Port) -> Completion | Exit | None:
-        if self._carried.killed:
+        slot = self._slots.take() or await self._made()
+        if slot is None:
             return None
-        slot = self._slot = self._slots.take()
+        return await anyio.to_thread.run_sync(self._drive, slot, port, limiter=anyio.CapacityLimiter(1))
+
+    async def _made(self) -> Slot | None:
+        """Returns a new slot; `None` when the run has been killed meanwhile.
+
+        A few at a time: many threads that make one would leave the event loop little of the interpreter.
+        """
+        if not await self._turn.come():
+            return None
         try:
-            completion = slot.run(self._carried, self._request, port)
+            return await anyio.to_thread.run_sync(self._slots.make, limiter=anyio.CapacityLimiter(1))
+        finally:
+            self._turn.release()
+
+    def _drive(self, slot: Slot, port: Port) -> Completion | Exit | None:
+        self._slot = slot
+        try:
+            completion = None if self._carried.killed else slot.run(self._carried, self._request, port)
         finally:
             self._slots.give_back(slot)
         if completion is None:
@@ -140,3 +169,4 @@ class _WasmVehicle:
         slot = self._slot
         if slot is not None:
             slot.kill(self._carried)
+        self._turn.give_up()

@@ -121,7 +121,9 @@ class Slot:
             return store, self._linker.instantiate(store, self._component)
         except WasmtimeError as error:
             store.close()
-            raise SandboxUnavailableError(f"no instance of the sandbox can be made: {error}") from None
+            told = str(error)
+            error.close()
+            raise SandboxUnavailableError(f"no instance of the sandbox can be made: {told}") from None
 
     def _entry(self, store: Store, instance: Any) -> Func:
         entry = instance.get_func(store, "run")
@@ -151,6 +153,8 @@ class Slot:
             return entry(store, request)
         except WasmtimeError as error:
             carried.exited = _how(error)
+            # Its frames hold it in a cycle, and it holds the component; what it has is let go of now.
+            error.close()
             return None
         finally:
             with self._lock:
@@ -169,6 +173,16 @@ class Slot:
             if self._run is carried and self._armed:
                 self._engine.increment_epoch()
         carried.wake()
+
+    def close(self) -> None:
+        """Lets go of the instance, the component's file and the engine, at once and not when they are collected."""
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            ready[0].close()
+        self._linker.close()
+        self._component.close()
+        self._engine.close()
+        self._kept.clear()
 
     # What the component calls, in the run's thread
 

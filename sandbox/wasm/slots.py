@@ -38,35 +38,41 @@ class Slots:
 
     def prepare(self) -> None:
         """Makes one slot stand ready now."""
-        self._stand_ready(self.take())
+        self._stand_ready(self.take() or self.make())
 
     def _stand_ready(self, slot: Slot) -> None:
         slot.prepare()
         with self._lock:
-            self._ready.append(slot)
+            if not self._closed:
+                self._ready.append(slot)
+                return
+        slot.close()
 
-    def take(self) -> Slot:
-        """Returns a slot: one that stands ready, else a free one, else a new one."""
+    def take(self) -> Slot | None:
+        """Returns a slot that stands ready, else a free one; `None` when one has to be made."""
         with self._lock:
             if self._ready:
                 return self._ready.popleft()
-            if self._free:
-                return self._free.pop()
-        return self._make()
+            return self._free.pop() if self._free else None
 
     def give_back(self, slot: Slot) -> None:
         """Takes a slot back after its run, and has one made ready where one is wanted."""
+        if not self._keep(slot):
+            slot.close()
+
+    def _keep(self, slot: Slot) -> bool:
         with self._lock:
             if self._closed:
-                return
+                return False
             self._free.append(slot)
             if len(self._ready) + len(self._preparing) >= self._wanted:
-                return
+                return True
             if self._preparer is None:
                 self._preparer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ptc-prepare")
             task = self._preparer.submit(self._make_ready)
             self._preparing.add(task)
         task.add_done_callback(self._prepared)
+        return True
 
     def _prepared(self, task: Future[None]) -> None:
         with self._lock:
@@ -83,7 +89,8 @@ class Slots:
             slot = self._free.pop()
         self._stand_ready(slot)
 
-    def _make(self) -> Slot:
+    def make(self) -> Slot:
+        """Returns a new slot. It takes milliseconds, and seconds where the guest has to be built first."""
         with self._building:
             if self._compiled is None:
                 self._compiled = compiled_guest(self._directory, self._progress)
@@ -108,5 +115,8 @@ class Slots:
         if preparer is not None:
             preparer.shutdown(wait=True, cancel_futures=True)
         with self._lock:
+            slots = [*self._ready, *self._free]
             self._ready.clear()
             self._free.clear()
+        for slot in slots:
+            slot.close()

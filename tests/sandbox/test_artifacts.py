@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ptc.sandbox.guest.preload import MODULES
@@ -31,6 +32,21 @@ def cache(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def compiles_at_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives the native code that is known already: compiling takes long, and one test below does it."""
+    (compiled,) = cache.glob("*.cwasm")
+    native = compiled.read_bytes()
+
+    class Known:
+        @staticmethod
+        def from_file(_engine: object, component: str) -> SimpleNamespace:
+            assert Path(component).read_bytes()[:4] == b"\0asm"
+            return SimpleNamespace(serialize=lambda: native)
+
+    monkeypatch.setattr("ptc.sandbox.wasm.artifacts.Component", Known)
+
+
 async def result_with(cache: Path, lines: list[str]) -> str | None:
     async with WasmSandbox(cache_directory=cache, progress=lines.append, ready=0) as sandbox:
         return (await sandbox.run(SandboxRequest(program="return 1"))).value_json
@@ -44,7 +60,7 @@ async def test_a_whole_cache_is_used_without_a_word(cache: Path) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.usefixtures("compiles_at_once")
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "no record"])
 async def test_a_damaged_cache_is_made_anew(cache: Path, damage: str) -> None:
     (compiled,) = cache.glob("*.cwasm")
@@ -65,7 +81,7 @@ async def test_a_damaged_cache_is_made_anew(cache: Path, damage: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.usefixtures("compiles_at_once")
 async def test_native_code_that_the_engine_refuses_is_made_anew(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (compiled,) = cache.glob("*.cwasm")
     content = bytearray(compiled.read_bytes())
@@ -79,6 +95,7 @@ async def test_native_code_that_the_engine_refuses_is_made_anew(cache: Path, mon
     assert lines[0].startswith("the compiled sandbox in the cache is damaged or made for another machine")
 
 
+@pytest.mark.usefixtures("compiles_at_once")
 def test_the_cache_is_private(cache: Path) -> None:
     (compiled,) = cache.glob("*.cwasm")
     compiled.with_name(compiled.name + ".json").unlink()
@@ -152,6 +169,7 @@ def test_two_processes_build_it_once(tmp_path: Path) -> None:
     assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".cwasm", ".json", ".lock", ".wasm"]
 
 
+@pytest.mark.usefixtures("compiles_at_once")
 def test_what_other_versions_left_is_forgotten_after_a_month(cache: Path) -> None:
     old, recent = cache / "guest-aaaa.cwasm", cache / "guest-bbbb.cwasm"
     for path, age_days in ((old, 40), (recent, 5)):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
-from .conftest import Run
+from .backend import Capability, holds, needs
+from .fixtures import Run
 
-pytestmark = pytest.mark.anyio
 
-
-@pytest.mark.contract("F5")
+@holds("F5")
 @pytest.mark.parametrize(
     ("program", "value"),
     [
@@ -27,12 +27,13 @@ pytestmark = pytest.mark.anyio
         ("if False:\n    return 1", None),
     ],
 )
+@pytest.mark.anyio
 async def test_what_is_returned(run: Run, program: str, value: str | None) -> None:
     result = await run(program)
     assert (result.error, result.value_json) == (None, value)
 
 
-@pytest.mark.contract("F5")
+@holds("F5")
 @pytest.mark.parametrize(
     ("program", "value"),
     [
@@ -44,6 +45,7 @@ async def test_what_is_returned(run: Run, program: str, value: str | None) -> No
         ("if False:\n    return 1\n2", None),
     ],
 )
+@pytest.mark.anyio
 async def test_a_last_expression_is_the_result_unless_the_program_returns(
     run: Run, program: str, value: str | None
 ) -> None:
@@ -52,7 +54,8 @@ async def test_a_last_expression_is_the_result_unless_the_program_returns(
     assert (result.error, result.value_json) == (None, value)
 
 
-@pytest.mark.contract("F14")
+@holds("F14")
+@pytest.mark.anyio
 async def test_output_is_lines_in_the_order_of_writing(run: Run) -> None:
     """Ruling 36."""
     result = await run(
@@ -69,15 +72,46 @@ async def test_output_is_lines_in_the_order_of_writing(run: Run) -> None:
     assert result.logs == ("one-2", "a", "b", "err", "xy", "", "tail")
 
 
-@pytest.mark.contract("F14", "B65")
+@holds("F14", "B65")
+@pytest.mark.anyio
 async def test_a_lone_surrogate_is_printed_as_an_escape(run: Run) -> None:
     """Ruling 31."""
     result = await run("print('a\\ud800b')")
     assert (result.error, result.logs) == (None, ("a\\ud800b",))
 
 
-@pytest.mark.contract("F6")
+@holds("F6")
+@pytest.mark.anyio
 async def test_each_run_has_fresh_state(run: Run) -> None:
+    """What a program makes, and what it changes where it may, is gone in the next run."""
+    await run(
+        "import asyncio, json, math\n"
+        "kept = 1\n"
+        "for place in (json, math, asyncio, int, tools, ToolCallError):\n"
+        "    try:\n"
+        "        setattr(place, 'leak', 1)\n"
+        "    except Exception:\n"
+        "        pass\n"
+        "ToolCallError.name = 'changed'\n"
+        "task = asyncio.create_task(asyncio.sleep(100))\n"
+        "print('kept')"
+    )
+    result = await run(
+        "import asyncio, json, math\n"
+        "places = (json, math, asyncio, int, ToolCallError)\n"
+        "try:\n"
+        "    kept\n"
+        "except NameError:\n"
+        "    return [any([hasattr(place, 'leak') for place in places]), ToolCallError.name, len(asyncio.all_tasks())]"
+    )
+    assert (result.error, result.logs) == (None, ())
+    assert json.loads(result.value_json or "") == [False, "ToolCallError", 1]
+
+
+@holds("F6")
+@needs(Capability.INTERPRETER)
+@pytest.mark.anyio
+async def test_modules_that_were_changed_are_fresh_in_the_next_run(run: Run) -> None:
     await run("import builtins, json, sys\nbuiltins.leak = json.leak = sys.leak = 1\njson.dumps = None")
     result = await run(
         "import builtins, json, sys\nreturn [hasattr(m, 'leak') for m in (builtins, json, sys)] + [json.dumps([1])]"
@@ -85,7 +119,8 @@ async def test_each_run_has_fresh_state(run: Run) -> None:
     assert result.value_json == '[false,false,false,"[1]"]'
 
 
-@pytest.mark.contract("F6")
+@holds("F6")
+@pytest.mark.anyio
 async def test_runs_share_no_randomness(run: Run) -> None:
     program = "import random, secrets, uuid\nreturn [random.random(), secrets.token_hex(8), str(uuid.uuid4())]"
     drawn = [json.loads((await run(program)).value_json or "[]") for _ in range(4)]
@@ -93,8 +128,39 @@ async def test_runs_share_no_randomness(run: Run) -> None:
         assert len(set(values)) == 4
 
 
-@pytest.mark.contract("F6")
-async def test_there_is_nothing_of_the_host(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@holds("F6")
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "program",
+    [
+        "return open(__file__).read()",
+        "return open('/etc/passwd').read()",
+        "return open('/proc/self/environ').read()",
+        "with open('written-by-a-program', 'w') as file:\n    file.write('x')",
+        "import os\nreturn [dict(os.environ), os.getcwd(), os.listdir('/')]",
+        "import pathlib\nreturn [str(path) for path in pathlib.Path('/').iterdir()]",
+        "import subprocess\nreturn subprocess.run(['env'], capture_output=True).stdout.decode()",
+        "import socket\nreturn socket.create_connection(('127.0.0.1', 1), timeout=1) is not None",
+        "import urllib.request\nreturn urllib.request.urlopen('file:///etc/passwd').read().decode()",
+        "import sys\nreturn [sys.argv, sys.path]",
+        "return input()",
+    ],
+)
+async def test_there_is_nothing_of_the_host(run: Run, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setenv("SANDBOX_CANARY", "canary-81321")
+    result = await run(program)
+    told = str(result)
+    for secret in ("canary-81321", "root:", os.path.dirname(__file__), os.getcwd()):
+        assert secret not in told
+    assert "written-by-a-program" not in os.listdir()
+    assert result.error is None or result.error.kind in ("exception", "worker-exit")
+    assert (await run("return 1")).value_json == "1"
+
+
+@holds("F6")
+@needs(Capability.INTERPRETER)
+@pytest.mark.anyio
+async def test_files_environment_and_arguments_are_empty(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SANDBOX_CANARY", "canary-81321")
     result = await run(
         "import os, sys\n"
@@ -104,17 +170,13 @@ async def test_there_is_nothing_of_the_host(run: Run, monkeypatch: pytest.Monkey
         "        found.append(open(path).read())\n"
         "    except OSError as error:\n"
         "        found.append(type(error).__name__)\n"
-        "return [dict(os.environ), sys.argv[1:], found]"
+        "return ['SANDBOX_CANARY' in os.environ, sys.argv[1:], found]"
     )
     assert result.error is None
-    environment, arguments, found = json.loads(result.value_json or "")
-    assert "canary" not in (result.value_json or "")
-    assert arguments == []
-    assert "SANDBOX_CANARY" not in environment
-    assert set(found) == {"FileNotFoundError"}
+    assert json.loads(result.value_json or "") == [False, [], ["FileNotFoundError"] * 4]
 
 
-@pytest.mark.contract("F16")
+@holds("F16")
 @pytest.mark.parametrize(
     ("program", "where", "way_out"),
     [
@@ -134,6 +196,7 @@ async def test_there_is_nothing_of_the_host(run: Run, monkeypatch: pytest.Monkey
         ("return tools", "is of type tools", ""),
     ],
 )
+@pytest.mark.anyio
 async def test_a_result_that_is_not_json_is_refused_with_its_path_and_the_way_out(
     run: Run, program: str, where: str, way_out: str
 ) -> None:
@@ -147,7 +210,8 @@ async def test_a_result_that_is_not_json_is_refused_with_its_path_and_the_way_ou
     assert result.value_json is None
 
 
-@pytest.mark.contract("F16", "F41", "B5")
+@holds("F16", "F41", "B5")
+@pytest.mark.anyio
 async def test_nesting_works_to_200_levels_and_is_refused_clearly_beyond(run: Run) -> None:
     """Ruling 34."""
     program = "x = 0\nfor _ in range({depth}):\n    x = [x]\nreturn await tools.echo(value=x)"
@@ -158,7 +222,8 @@ async def test_nesting_works_to_200_levels_and_is_refused_clearly_beyond(run: Ru
     assert "nested" in deeper.error.message
 
 
-@pytest.mark.contract("F15")
+@holds("F15")
+@pytest.mark.anyio
 async def test_an_exception_shows_the_programs_own_frames_and_lines(run: Run) -> None:
     """Ruling 38."""
     result = await run("import json\n\ndef parse(text):\n    return json.loads(text)\n\nprint('before')\nparse('{')\n")
@@ -173,7 +238,7 @@ async def test_an_exception_shows_the_programs_own_frames_and_lines(run: Run) ->
     assert lines[-1].startswith("json.decoder.JSONDecodeError: ")
 
 
-@pytest.mark.contract("F26")
+@holds("F26")
 @pytest.mark.parametrize(
     ("program", "line", "error"),
     [
@@ -185,6 +250,7 @@ async def test_an_exception_shows_the_programs_own_frames_and_lines(run: Run) ->
         ("for x in [1]:\n    pass\nbreak", 3, "SyntaxError: 'break' outside loop"),
     ],
 )
+@pytest.mark.anyio
 async def test_a_syntax_error_names_its_line(run: Run, program: str, line: int, error: str) -> None:
     result = await run(program)
     assert result.error is not None
@@ -193,7 +259,7 @@ async def test_a_syntax_error_names_its_line(run: Run, program: str, line: int, 
     assert error in result.error.message
 
 
-@pytest.mark.contract("F15")
+@holds("F15")
 @pytest.mark.parametrize(
     ("program", "told"),
     [
@@ -212,6 +278,7 @@ async def test_a_syntax_error_names_its_line(run: Run, program: str, line: int, 
         ("class E(Exception):\n    def __str__(self):\n        raise ValueError\nraise E", "E"),
     ],
 )
+@pytest.mark.anyio
 async def test_whatever_a_program_raises_ends_it_as_an_exception(run: Run, program: str, told: str) -> None:
     result = await run(program)
     assert result.error is not None
@@ -219,6 +286,7 @@ async def test_whatever_a_program_raises_ends_it_as_an_exception(run: Run, progr
     assert told in result.error.message
 
 
+@pytest.mark.anyio
 async def test_deep_recursion_ends_that_program_alone(run: Run) -> None:
     result = await run("def f(n):\n    return f(n + 1)\nf(0)")
     assert result.error is not None
@@ -227,7 +295,8 @@ async def test_deep_recursion_ends_that_program_alone(run: Run) -> None:
     assert (await run("return 1")).value_json == "1"
 
 
-@pytest.mark.contract("F4")
+@holds("F4")
+@pytest.mark.anyio
 async def test_ordinary_shapes_of_programs_work(run: Run) -> None:
     """Ruling 37."""
     result = await run(
@@ -274,7 +343,8 @@ async def test_ordinary_shapes_of_programs_work(run: Run) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.anyio
 async def test_sleeping_gives_control_away(run: Run) -> None:
     result = await run("import time\nt = time.monotonic()\ntime.sleep(0.2)\nreturn time.monotonic() - t >= 0.2")
     assert result.value_json == "true"
-    assert result.statistics.compute_ms < 150
+    assert result.statistics.compute_ms < result.statistics.wall_ms - 100

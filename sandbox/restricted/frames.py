@@ -1,0 +1,65 @@
+"""The frames between a host and a worker: a kind, a length, and that many bytes of UTF-8 text.
+
+To the worker go `Q` (the request, once) and `R` (replies). From it come `C` (calls), `E` (what the program wrote), `W`
+(it waits; the text is how many replies it has taken), `G` (it goes on by itself, because its time was over), `D` (the
+completion, after which nothing counts) and `X` (what went wrong in the worker itself, which then ends). Lengths are
+bounded by kind, so that a worker cannot make its host keep more than the limits of the run.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+
+__all__ = ["EMIT_BYTES", "FrameReader", "OversizeError", "frame"]
+
+_HEADER = struct.Struct("<cI")
+EMIT_BYTES = 64 << 10
+"""The most that one frame of output carries, in bytes."""
+
+
+class OversizeError(Exception):
+    """A frame says that it is longer than its kind may be, or it is of no known kind."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+def frame(kind: str, text: str) -> bytes:
+    """Returns one frame."""
+    data = text.encode("utf-8", "backslashreplace")
+    return _HEADER.pack(kind.encode(), len(data)) + data
+
+
+class FrameReader:
+    """Takes bytes as they come and gives frames as they become whole.
+
+    Args:
+        bounds: the most bytes that a frame of each kind may have.
+    """
+
+    def __init__(self, bounds: Mapping[str, int]) -> None:
+        self._bounds = {kind.encode(): most for kind, most in bounds.items()}
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[tuple[str, str]]:
+        """Adds bytes, and gives each whole frame as its kind and its text; what is no UTF-8 is escaped.
+
+        Raises:
+            OversizeError: nothing that follows can be read.
+        """
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        while len(buffer) - start >= _HEADER.size:
+            kind, length = _HEADER.unpack_from(buffer, start)
+            if length > self._bounds.get(kind, -1):
+                raise OversizeError(kind.decode("ascii", "backslashreplace"))
+            end = start + _HEADER.size + length
+            if len(buffer) < end:
+                break
+            text = buffer[start + _HEADER.size : end].decode("utf-8", "backslashreplace")
+            start = end
+            yield kind.decode("ascii"), text
+        del buffer[:start]

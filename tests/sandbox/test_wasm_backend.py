@@ -1,0 +1,65 @@
+"""What is the wasm backend's own: how its instances end, and how they are stopped in between."""
+
+from __future__ import annotations
+
+import time
+
+import anyio
+import pytest
+from ptc.sandbox.conformance import Stop
+from ptc.sandbox.seam import SandboxRequest
+from ptc.sandbox.wasm import WasmSandbox
+
+from .conftest import Run
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.contract("F19")
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("import os\nprint('before')\nos._exit(3)", "ended its interpreter"),
+        ("print('before')\nx = []\nfor _ in range(100_000):\n    x = [x]\nrepr(x)", "native stack exhausted"),
+        ("import socket\nprint('before')\nsocket.create_connection(('127.0.0.1', 1))", "wasi:sockets"),
+    ],
+)
+async def test_the_death_of_an_instance_says_what_it_died_of(run: Run, program: str, told: str) -> None:
+    result = await run(program)
+    assert result.error is not None
+    assert result.error.kind == "worker-exit"
+    assert told in result.error.message
+    assert result.logs == ("before",)
+    assert (await run("return 1")).value_json == "1"
+
+
+async def test_a_kill_between_taking_a_slot_and_starting_is_seen() -> None:
+    async with WasmSandbox() as sandbox:
+        await sandbox.prepare()
+        slots = sandbox._slots
+        stop, take = Stop(), slots.take
+
+        def slow_take() -> object:
+            slot = take()
+            time.sleep(0.3)
+            return slot
+
+        slots.take = slow_take  # type: ignore[method-assign]
+
+        async def press() -> None:
+            await anyio.sleep(0.1)
+            stop.press("stop")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(press)
+            request = SandboxRequest(program="print('before')\nwhile True:\n    pass", signal=stop)
+            result = await sandbox.run(request)
+        assert result.error is not None
+        assert result.error.kind == "abort"
+        assert result.logs == ()
+
+
+@pytest.mark.contract("F20")
+def test_a_number_of_instances_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="ready"):
+        WasmSandbox(ready=-1)
