@@ -148,8 +148,8 @@ E = Enum("E", [(N("__reduce_ex__"), 1)])
 return "REACHED" + str(E)
 # private converter of enumerations
 from enum import Enum
-class C(Enum): A = 1
-return "REACHED" + str(C._convert_("X", "os", lambda n: True))
+class C(Enum): pass
+return "REACHED" + str(list(C._convert_("X", "posixpath", lambda n: n == "os")))
 # copy with a reductor in the instance
 import copy
 class A: pass
@@ -497,8 +497,35 @@ return "REACHED"
 # a class that inherits from an unsafe base by make_dataclass
 import asyncio
 from dataclasses import make_dataclass
-D = make_dataclass("D", ["x"], bases=(asyncio.Future,))
+D = make_dataclass("D", ["x"], bases=(asyncio.Queue,))
 return "REACHED"
+# a class that inherits from a queue
+import asyncio
+class Q(asyncio.Queue): pass
+return "REACHED"
+# copy of a mapping with __new__ that gives another object
+import json
+from collections import UserDict
+class D(UserDict):
+    def __new__(cls): return json
+d = UserDict.__new__(D)
+d.data = {}
+d.dumps = "poisoned"
+d.__copy__()
+return "REACHED" if json.dumps == "poisoned" else "unchanged"
+# slots changed after the class is made
+class A:
+    __slots__ = ["a"]
+A.__slots__.append("__class__")
+return "REACHED"
+# special attribute by getattr with a lying string
+class S(str):
+    def startswith(self, *a): return False
+    def endswith(self, *a): return False
+return "REACHED" + str(getattr((), S("__class__")))
+# raw format by a keyword pattern
+match "{0.__class__}":
+    case str(format=f): return "REACHED" + f(1)
 # a class that a namespace of make_dataclass gives special methods
 from dataclasses import make_dataclass
 D = make_dataclass("D", ["x"], namespace={"__reduce_ex__": lambda s, p: (str, ())})

@@ -209,7 +209,7 @@ class Base:
     def __exit__(self, *a): return False
     def __getattr__(self, name): return f"dyn {name}"
     def __format__(self, spec): return f"[{spec}]"
-    def _helper(self): return self.__q
+    def _inner(self): return self.__q
     @property
     def size(self): return self._p
     @size.setter
@@ -220,7 +220,7 @@ class Base:
     def st(x): return x * 2
 class Child(Base):
     def __init__(self, n, extra): super().__init__(n); self.extra = extra
-    def _helper(self): return [super()._helper(), self.extra]
+    def _inner(self): return [super()._inner(), self.extra]
     @classmethod
     def make(cls, *a): return cls(*a, "e")
     def __setattr__(self, k, v): super().__setattr__(k, v)
@@ -228,7 +228,7 @@ class Child(Base):
 b, c = Base(2), Child.make(5)
 b.size = 9; b += 1; b[0] = 1; del b["x"]; c.extra += "!"
 return [repr(b), repr(c), b == Base(3), [repr(v) for v in sorted([c, b])], len({b, Base(3)}), repr(b + c), b["k"], b.set, b.gone, len(b), 1 in b, b(1), list(b),
-        bool(b), b.size, Base.st(3), c._helper(), c.name(), b.missing, f"{b:>3}", Base.count, Base._made[:2], sum([b], 0) is b,
+        bool(b), b.size, Base.st(3), c._inner(), c.name(), b.missing, f"{b:>3}", Base.count, Base._made[:2], sum([b], 0) is b,
         isinstance(c, Base), issubclass(Child, Base), Child.__name__, c.__dict__, vars(b), hasattr(c, "extra"), str(type(c))]
 # class machinery
 class Plugin:
@@ -308,7 +308,7 @@ match F(0):
     case F(n): out.append(n)
 return out
 # enumerations
-from enum import Enum, IntEnum, StrEnum, Flag, IntFlag, auto, unique
+from enum import Enum, EnumType, IntEnum, StrEnum, Flag, IntFlag, auto, unique
 class C(Enum):
     RED = "r"
     BLUE = "b"
@@ -354,7 +354,7 @@ except AttributeError as e: out.append(str(e))
 return [repr(C.RED), str(C.RED), C("r") is C.ALIAS, C["BLUE"].value, [c.name for c in C], len(C), C.RED.nice, C("zz").name, repr(N.B), str(N.B),
         N.B + 1, N.A < 2, str(S.X), S.Y.upper(), f"{S.Y}", repr(P.R | P.W), P.R in P.X, int(Q.A | Q.B), repr(Q.A), Planet.E.ratio(), L(1).label,
         O.A == "a", W.AA.value, repr(F.TWO), H.X + 0, K.B.value, C.RED in C, hash(C.RED) == hash(C.RED), list(C.__members__), type(C.RED).__name__,
-        isinstance(C.RED, C), {C.RED: 1}[C.RED], out, C.RED.value, repr(C)]
+        isinstance(C.RED, C), {C.RED: 1}[C.RED], out, C.RED.value, repr(C), type(C) is EnumType, isinstance(C, EnumType)]
 # named tuples and typed dicts
 from typing import NamedTuple, TypedDict, Optional, NotRequired
 from collections import namedtuple
@@ -581,6 +581,7 @@ buf = io.StringIO()
 with contextlib.redirect_stdout(buf): print("captured")
 print("in buffer", file=buf)
 pprint.pprint({"b": 1, "a": 2})
+warnings.warn("shown")
 try: {}["k"]
 except KeyError: text = traceback.format_exc(); traceback.print_exc()
 with warnings.catch_warnings(record=True) as got:
@@ -651,6 +652,148 @@ import datetime, decimal, enum, fractions, re, types
 class K(enum.Enum): A = 1
 items = [defaultdict(list, a=[1]), deque([1], 3), OrderedDict(a=1), Counter("aab"), datetime.datetime(2024, 1, 1), decimal.Decimal("1.5"), K.A, fractions.Fraction(1, 2), re.compile("a"), types.SimpleNamespace(a=[1]), {1, 2}, (1, [2]), range(3)]
 return [m.kids[0] is m, m is not n, m._p, s.a, copy.copy(C()), copy.deepcopy(C()), e.args, [copy.deepcopy(i) == i for i in items], [copy.copy(i) == i for i in items]]
+# more classes
+import functools
+from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+class Count:
+    total = 0
+    def __init__(self):
+        self.__class__.total += 1
+        type(self).total += 1
+        self._a = self
+        self._v = {"k": [1]}
+    def go(self):
+        self._a._a._v["k"][0] += 5
+        self._a._v["n"] = 1
+        return self._a._a._v
+class Deco:
+    def __init__(self, fn): functools.update_wrapper(self, fn); self._fn = fn; self.n = 0
+    def __call__(self, *a): self.n += 1; return self._fn(*a)
+@Deco
+def hello(x):
+    "doc"
+    return x
+def timed(fn):
+    @functools.wraps(fn)
+    async def inner(*a): return await fn(*a), inner.__name__, inner.__doc__
+    return inner
+@timed
+async def work(x):
+    "work doc"
+    return x
+class Prop:
+    def __init__(self): self._x = 0
+    @property
+    def x(self): return self._x
+    @x.setter
+    def x(self, v): self._x = v
+    @x.deleter
+    def x(self): self._x = None
+    y = property(lambda self: self._x, doc="d")
+@dataclass
+class Node:
+    kids: ClassVar[list] = []
+    v: int
+    left: "Node | None" = None
+    def add(self, v) -> Self:
+        if self.left is None: self.left = Node(v)
+        else: self.left.add(v)
+        return self
+@dataclass(order=True)
+class Item:
+    p: float
+    name: str = field(compare=False, default="x")
+class Lazy:
+    def __init__(self, **kw): self.__dict__.update(kw)
+    def __getattr__(self, n):
+        if n.startswith("get_"): return lambda: self.__dict__[n[4:]]
+        raise AttributeError(f"no {n}")
+class Stack(list):
+    def peek(self): return self[-1]
+class Vec:
+    __slots__ = ("x", "y")
+    def __init__(self, x, y): self.x, self.y = x, y
+    def __iter__(self): yield self.x; yield self.y
+    def __abs__(self): return (self.x ** 2 + self.y ** 2) ** 0.5
+    def __mul__(self, k): return Vec(self.x * k, self.y * k)
+    __rmul__ = __mul__
+    def __matmul__(self, o): return sum(a * b for a, b in zip(self, o))
+    def __neg__(self): return Vec(-self.x, -self.y)
+    def __repr__(self): return f"Vec({', '.join(map(repr, self))})"
+    def __eq__(self, o): return tuple(self) == tuple(o)
+class P(metaclass=ABCMeta):
+    @abstractmethod
+    def run(self): ...
+class Q(P):
+    run = functools.partialmethod(lambda self, x: x, 5)
+p = Prop(); p.x = 4; del p.x
+c = Count(); hello(1)
+import heapq
+h = []
+heapq.heappush(h, Item(2)); heapq.heappush(h, Item(1, "a"))
+class Bag:
+    async def __aenter__(self): return self
+    async def __aexit__(self, *e): return False
+    async def get(self): return 3
+async with Bag() as b: got = await b.get()
+l = Lazy(a=1)
+try: l.zzz
+except AttributeError as e: err = str(e)
+return [Count.total, c.go(), hello(2), hello.n, hello.__name__, hello.__doc__, await work(3), p.x, p.y, Prop.y.__doc__, repr(Node(1).add(2).add(3)), Node.kids, heapq.heappop(h).name, l.get_a(), err, Stack([1, 2]).peek(),
+    list(Vec(1, 2)), abs(Vec(3, 4)), repr(3 * Vec(1, 2)), Vec(1, 2) @ Vec(3, 4), repr(-Vec(1, 1)), Vec(1, 2) == Vec(1, 2), Q().run(), got, f"{'x'!r:>{5}}", hasattr(l, "b"), getattr(l, "a"), c.__class__.__name__, [a for a in dir(p) if not a.startswith("_")], callable(p)]
+# text parsing like models do
+import re, json, math
+from collections import defaultdict, Counter
+from itertools import groupby
+log = """2024-01-01 INFO start id=1
+2024-01-01 ERROR bad id=2
+2024-01-02 INFO done id=1"""
+pat = re.compile(r"^(?P<d>\\S+) (?P<lvl>\\w+) (?P<msg>\\w+) id=(?P<id>\\d+)$", re.M)
+rows = [m.groupdict() for m in pat.finditer(log)]
+by = defaultdict(lambda: {"n": 0, "ids": set()})
+for r in rows:
+    by[r["d"]]["n"] += 1
+    by[r["d"]]["ids"].add(int(r["id"]))
+out = {k: {**v, "ids": sorted(v["ids"])} for k, v in by.items()}
+table = "\\n".join(f"{r['lvl']:<6}|{r['msg']:>6}" for r in rows)
+def flatten(d, prefix=""):
+    for k, v in d.items():
+        if isinstance(v, dict): yield from flatten(v, f"{prefix}{k}.")
+        else: yield f"{prefix}{k}", v
+mat = [[1, 2], [3, 4]]
+return [out, table, dict(flatten({"a": {"b": 1, "c": {"d": 2}}})), list(map(list, zip(*mat))), Counter(r["lvl"] for r in rows).most_common(1), {k: len(list(g)) for k, g in groupby(rows, key=lambda r: r["d"])}, max(rows, key=lambda r: int(r["id"]))["msg"], json.loads(json.dumps(out, sort_keys=True)), math.isclose(sum([0.1] * 10), 1)]
+# everything about exceptions
+class AppError(Exception):
+    code = 500
+    def __init__(self, msg, **details):
+        super().__init__(msg)
+        self.details = details
+    def to_dict(self): return {"type": self.__class__.__name__, "msg": str(self), **self.details}
+class NotFound(AppError): code = 404
+def retry(times, *errors):
+    def deco(fn):
+        async def inner(*a, **k):
+            last = None
+            for i in range(times):
+                try: return await fn(*a, attempt=i, **k)
+                except errors as e: last = e
+            raise AppError("gave up", tries=times) from last
+        return inner
+    return deco
+@retry(3, NotFound)
+async def flaky(n, attempt):
+    if attempt < n: raise NotFound("nope", n=n)
+    return attempt
+out = [await flaky(2)]
+try: await flaky(9)
+except AppError as e: out += [e.to_dict(), e.__cause__.code, repr(e.__cause__), e.args]
+try:
+    try: await tools.boom(message="x")
+    except ToolCallError as e: out += [str(e), e.toolName, type(e).__name__, e.__class__.__name__]; raise
+except Exception as e: out.append(isinstance(e, ToolCallError))
+return out
 # uncaught error
 def inner(v):
     return v["missing"]
