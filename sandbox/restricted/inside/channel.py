@@ -34,6 +34,7 @@ class SocketChannel:
         self._both = select.poll()
         self._both.register(descriptor, select.POLLIN | select.POLLOUT)
         self._inbound = bytearray()
+        self._outbound = b""
         self._replies: deque[str] = deque()
         self._taken = 0
 
@@ -45,7 +46,9 @@ class SocketChannel:
             self._poll.poll()
 
     def submit(self, calls: str) -> None:
-        self._send(b"C", calls.encode())
+        # Kept for the next frame, which comes at once: a program that has made calls asks for what has settled.
+        data = calls.encode()
+        self._outbound += _HEADER.pack(b"C", len(data)) + data
 
     def emit(self, text: str) -> None:
         data = text.encode("utf-8", "backslashreplace")
@@ -62,6 +65,8 @@ class SocketChannel:
 
     def wait(self, timeout_us: int) -> str:
         self._read()
+        if self._outbound and (self._replies or not timeout_us):
+            self._write(b"")
         if not self._replies and timeout_us:
             self._send(b"W", str(self._taken).encode())
             self._sleep(None if timeout_us < 0 else time.monotonic() + timeout_us / 1e6)
@@ -107,7 +112,11 @@ class SocketChannel:
             return None
 
     def _send(self, kind: bytes, data: bytes) -> None:
-        view = memoryview(_HEADER.pack(kind, len(data)) + data)
+        self._write(_HEADER.pack(kind, len(data)) + data)
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(self._outbound + data)
+        self._outbound = b""
         while view:
             try:
                 view = view[os.write(self._fd, view) :]

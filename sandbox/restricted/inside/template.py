@@ -149,6 +149,8 @@ class _Template:
         conversation = SocketChannel(channel)
         try:
             contain(channel, parent, self._limits)
+            # Once more: what a run writes to is shared with the template until the first write, and those are slow.
+            warm(self._dialect)
             request = conversation.request()
             gc.enable()
             conversation.complete(run(conversation, request, self._dialect))
