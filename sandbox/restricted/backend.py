@@ -32,7 +32,8 @@ class RestrictedSandbox(ProgramSandbox):
 
     Args:
         modules: top-level modules that programs may import beside the standard ones, for example `["numpy"]`. They
-            are loaded once, with the host's import path, and programs get their public names.
+            are loaded once, with the host's import path, and programs get their public names. A random state that
+            such a module keeps is the same at the start of every run; `random`, `secrets` and `uuid` are fresh.
         compute_ms: milliseconds that a program may have control (contract F17).
         max_wall_ms: milliseconds from request to result (contract F18).
         max_memory_bytes: the most memory of a program beside its interpreter's, at least 32 MiB (contract F19).

@@ -1,4 +1,4 @@
-"""The frames between a host and a worker: a kind, a length, and that many bytes of UTF-8 text.
+"""The frames between a host and a worker: a kind, a length, and that many bytes of UTF-8 text. Both sides read this.
 
 To the worker go `Q` (the request, once) and `R` (replies). From it come `C` (calls), `E` (what the program wrote), `W`
 (it waits; the text is how many replies it has taken), `G` (it goes on by itself, because its time was over), `D` (the
@@ -11,11 +11,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 
-__all__ = ["EMIT_BYTES", "FrameReader", "OversizeError", "frame"]
+__all__ = ["EMIT_BYTES", "FAULT_BYTES", "LONGEST", "FrameReader", "OversizeError", "frame", "frame_of"]
 
 _HEADER = struct.Struct("<cI")
 EMIT_BYTES = 64 << 10
 """The most that one frame of output carries, in bytes."""
+FAULT_BYTES = 1000
+"""The most that is said of what went wrong in a worker, in bytes."""
+LONGEST = (1 << 32) - 1
+"""The most bytes that a frame can have."""
 
 
 class OversizeError(Exception):
@@ -28,7 +32,11 @@ class OversizeError(Exception):
 
 def frame(kind: str, text: str) -> bytes:
     """Returns one frame."""
-    data = text.encode("utf-8", "backslashreplace")
+    return frame_of(kind, text.encode("utf-8", "backslashreplace"))
+
+
+def frame_of(kind: str, data: bytes) -> bytes:
+    """Returns one frame of text that is encoded already."""
     return _HEADER.pack(kind.encode(), len(data)) + data
 
 

@@ -101,7 +101,6 @@ class Workers:
     def __init__(self, modules: Sequence[str], memory_bytes: int, cpu_seconds: int, ready: int) -> None:
         self._boot = {"modules": list(modules), "memory": memory_bytes, "cpu_seconds": cpu_seconds}
         self._wanted = ready
-        self._lock = threading.Lock()
         self._starting = threading.Lock()
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None

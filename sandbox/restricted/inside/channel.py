@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import select
-import struct
 import time
 from collections import deque
 from typing import Final
 
+from ..frames import EMIT_BYTES, FAULT_BYTES, LONGEST, FrameReader, frame, frame_of
+
 __all__ = ["SocketChannel"]
 
-_HEADER: Final = struct.Struct("<cI")
-_EMIT_BYTES: Final = 64 << 10
-_FAULT_BYTES: Final = 1000
 _CHUNK: Final = 1 << 20
 _MILLISECONDS: Final = 1000
 _LONGEST_MS: Final = 1 << 30
 
 
 class SocketChannel:
-    """The way to the host; see the host's `frames` for what crosses.
+    """The way to the host; see `frames` for what crosses.
 
     Args:
         descriptor: the socket. It is made non-blocking.
@@ -33,7 +31,7 @@ class SocketChannel:
         self._poll.register(descriptor, select.POLLIN)
         self._both = select.poll()
         self._both.register(descriptor, select.POLLIN | select.POLLOUT)
-        self._inbound = bytearray()
+        self._reader = FrameReader({"Q": LONGEST, "R": LONGEST})
         self._outbound = b""
         self._replies: deque[str] = deque()
         self._taken = 0
@@ -47,28 +45,27 @@ class SocketChannel:
 
     def submit(self, calls: str) -> None:
         # Kept for the next frame, which comes at once: a program that has made calls asks for what has settled.
-        data = calls.encode()
-        self._outbound += _HEADER.pack(b"C", len(data)) + data
+        self._outbound += frame("C", calls)
 
     def emit(self, text: str) -> None:
         data = text.encode("utf-8", "backslashreplace")
-        for start in range(0, len(data), _EMIT_BYTES):
-            self._send(b"E", data[start : start + _EMIT_BYTES])
+        for start in range(0, len(data), EMIT_BYTES):
+            self._write(frame_of("E", data[start : start + EMIT_BYTES]))
 
     def complete(self, completion: str) -> None:
         """Says what came of the program; nothing counts afterwards."""
-        self._send(b"D", completion.encode("utf-8", "backslashreplace"))
+        self._write(frame("D", completion))
 
     def fail(self, problem: str) -> None:
         """Says what went wrong in the worker itself, which ends with it."""
-        self._send(b"X", problem.encode("utf-8", "backslashreplace")[:_FAULT_BYTES])
+        self._write(frame_of("X", problem.encode("utf-8", "backslashreplace")[:FAULT_BYTES]))
 
     def wait(self, timeout_us: int) -> str:
         self._read()
         if self._outbound and (self._replies or not timeout_us):
             self._write(b"")
         if not self._replies and timeout_us:
-            self._send(b"W", str(self._taken).encode())
+            self._write(frame("W", str(self._taken)))
             self._sleep(None if timeout_us < 0 else time.monotonic() + timeout_us / 1e6)
         replies = list(self._replies)
         self._replies.clear()
@@ -82,7 +79,7 @@ class SocketChannel:
                 continue
             left = until - time.monotonic()
             if left <= 0:
-                self._send(b"G", b"")
+                self._write(frame("G", ""))
                 return
             self._poll.poll(min(left * _MILLISECONDS, _LONGEST_MS))
 
@@ -91,18 +88,9 @@ class SocketChannel:
         while (data := self._pull()) is not None:
             if not data:
                 os._exit(0)  # the host has gone
-            self._inbound += data
+            self._replies.extend([text for _kind, text in self._reader.feed(data)])
             if len(data) < _CHUNK:
                 break
-        buffer, start = self._inbound, 0
-        while len(buffer) - start >= _HEADER.size:
-            _kind, length = _HEADER.unpack_from(buffer, start)
-            end = start + _HEADER.size + length
-            if len(buffer) < end:
-                break
-            self._replies.append(buffer[start + _HEADER.size : end].decode())
-            start = end
-        del buffer[:start]
         return bool(self._replies)
 
     def _pull(self) -> bytes | None:
@@ -110,9 +98,6 @@ class SocketChannel:
             return os.read(self._fd, _CHUNK)
         except BlockingIOError:
             return None
-
-    def _send(self, kind: bytes, data: bytes) -> None:
-        self._write(_HEADER.pack(kind, len(data)) + data)
 
     def _write(self, data: bytes) -> None:
         view = memoryview(self._outbound + data)
