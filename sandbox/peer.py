@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from .guest.jsontext import encode
+from .guest.jsontext import MAX_VALUES, encode, too_many_values
 from .seam import FailureKind, JsonValue
 
 __all__ = ["Completion", "PeerCall", "encode_reply", "read_calls", "read_completion", "to_json"]
@@ -18,8 +18,6 @@ _CLAIMABLE = {
     kind.value: kind for kind in (FailureKind.EXCEPTION, FailureKind.INVALID_OUTPUT, FailureKind.OUTPUT_LIMIT)
 }
 _MAX_LINE = 1_000_000
-_MAX_VALUES = 2_000_000
-"""Commas in one message: small values cost many times their text once they are objects of the host."""
 _ENVELOPE = 64
 
 
@@ -53,9 +51,13 @@ def _refuse_constant(text: str) -> object:
     raise ValueError(f"{text} is not JSON")
 
 
+# Made once: `json.loads` makes a decoder for each text that it is given an option for.
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+
+
 def _loads(text: str) -> object:
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return _decode(text)
     except (ValueError, RecursionError):
         return None
 
@@ -71,7 +73,7 @@ def to_json(value: object, root: str) -> str:
 
 def read_calls(text: str) -> list[PeerCall] | None:
     """Returns the well-formed calls of a `submit` message, in order; `None` when it is no such message at all."""
-    frames = _loads(text) if text.count(",") <= _MAX_VALUES else None
+    frames = None if too_many_values(text) else _loads(text)
     if not isinstance(frames, list):
         return None
     suspect = _SUSPECT.search(text) is not None
@@ -99,8 +101,8 @@ def read_completion(text: str, max_bytes: int) -> Completion | None:
     """
     if len(text) > max_bytes + _ENVELOPE:
         return Completion(kind=FailureKind.OUTPUT_LIMIT)
-    if text.count(",") > _MAX_VALUES:
-        message = f"program completion must be lossless JSON: it has more than {_MAX_VALUES} values"
+    if too_many_values(text):
+        message = f"the returned value has more than {MAX_VALUES:,} values; return less, or a text of them"
         return Completion(kind=FailureKind.INVALID_OUTPUT, message=message)
     match _loads(text):
         case ["nothing"]:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import copy_context
 
 import anyio
 from anyio.abc import TaskGroup
@@ -62,13 +63,14 @@ class Supervisor:
         self._outstanding = 0
         self._queued_bytes = 0
         self._inbox_size = 0
-        self._to_await: deque[tuple[PeerCall, Awaitable[JsonValue | JsonText], int]] = deque()
+        self._tasks: TaskGroup | None = None
+        self._context = copy_context()
         self._unstarted: dict[int, Awaitable[JsonValue | JsonText]] = {}
         self._calls = 0
         self._ended: Completion | Exit | None = None
         self._fault: Exception | None = None
         self._finished = False
-        self._wake = anyio.Event()
+        self._settled = anyio.Event()
         self.ended = anyio.Event()
         self._soon = thread_safe_caller()
         self._next_turn = loop_caller()
@@ -153,10 +155,12 @@ class Supervisor:
         unsubscribe = self._follow_signal()
         try:
             async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
                 tasks.start_soon(self._drive)
                 try:
-                    await self._watch(tasks, started + self._limits.max_wall_ms / MILLISECONDS)
+                    await self._watch(started + self._limits.max_wall_ms / MILLISECONDS)
                 finally:
+                    self._tasks = None
                     # Also when the host's own task is cancelled: the program must not outlive it.
                     self.end(FailureKind.ABORT, "the host cancelled the run")
                     tasks.cancel_scope.cancel()
@@ -189,16 +193,12 @@ class Supervisor:
                 self._fault = fault
         with self._lock:
             self._finished = True
-        self._wake.set()
+        self._settled.set()
 
-    async def _watch(self, tasks: TaskGroup, wall_deadline: float) -> None:
+    async def _watch(self, wall_deadline: float) -> None:
         while not self._finished:
             with anyio.move_on_after(self._check_budgets(wall_deadline)):
-                await self._wake.wait()
-            # A new event before looking, so that what comes while looking is not lost.
-            self._wake = anyio.Event()
-            while self._to_await:
-                tasks.start_soon(self._serve, *self._to_await.popleft())
+                await self._settled.wait()
 
     def _answer_inbox(self) -> None:
         """Makes the calls that have come, on the event loop and in no task: most need none.
@@ -218,8 +218,6 @@ class Supervisor:
             if self._inbox:
                 self._answering = True
                 self._next_turn(self._answer_more)
-        if self._to_await:
-            self._wake.set()
 
     def _answer_more(self) -> None:
         self._answering = False
@@ -269,7 +267,9 @@ class Supervisor:
             answer.add_done_callback(lambda done: self._finish(call, size, done.result))
             return
         self._unstarted[call.call_id] = answer
-        self._to_await.append((call, answer, size))
+        if self._tasks is not None:
+            # What calls this may have any context; the task gets that of whoever runs the program.
+            self._context.run(self._tasks.start_soon, self._serve, call, answer, size)
 
     def _close_unstarted(self) -> None:
         """Closes what was called and never awaited, because the run had ended before its task began."""
@@ -296,7 +296,7 @@ class Supervisor:
         except LossyValueError as lossy:
             ok, payload = False, to_json(f"binding resolution must be lossless JSON: {lossy}", "message")
         except Exception as error:  # noqa: BLE001 - the same
-            ok, payload = False, to_json(_safe(str(error) or type(error).__name__), "message")
+            ok, payload = False, to_json(_error_text(error), "message")
         self._outstanding -= 1
         self._queued_bytes -= size
         if not self._finished:
@@ -354,6 +354,13 @@ def abort_text(reason: object) -> str:
         return _safe(str(reason)) or type(reason).__name__
     except Exception:  # noqa: BLE001 - a reason that cannot be told
         return "the run was aborted"
+
+
+def _error_text(error: Exception) -> str:
+    try:
+        return _safe(str(error)) or type(error).__name__
+    except Exception:  # noqa: BLE001 - an error that cannot be told fails its call all the same
+        return type(error).__name__
 
 
 def _safe(text: str) -> str:

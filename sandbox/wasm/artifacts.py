@@ -31,7 +31,7 @@ from platformdirs import user_cache_path
 from wasmtime.component import Component
 
 from ..seam import SandboxUnavailableError
-from .slot import engine_config
+from .engine import engine_config
 
 __all__ = ["CACHE_VARIABLE", "Progress", "compiled_guest", "default_cache_directory", "discard_compiled"]
 

@@ -18,8 +18,8 @@ from ..seam import Guarantees
 from ..turns import Turn
 from ..vehicle import Exit, Port
 from .artifacts import Progress, default_cache_directory
-from .slot import Carried, Slot
-from .slots import Slots
+from .instance import GuestInstance, Run
+from .instances import Instances
 
 __all__ = ["WasmSandbox"]
 
@@ -79,8 +79,8 @@ class WasmSandbox(ProgramSandbox):
             max_queued_bytes=max_queued_bytes,
             require=require,
         )
-        self._making: RunVar[anyio.CapacityLimiter] = RunVar(f"ptc-slots-{next(_SANDBOXES)}")
-        self._slots = Slots(
+        self._making: RunVar[anyio.CapacityLimiter] = RunVar(f"ptc-instances-{next(_SANDBOXES)}")
+        self._instances = Instances(
             Path(cache_directory) if cache_directory is not None else default_cache_directory(),
             progress if progress is not None else lambda line: _LOGGER.info("%s", line),
             max_memory_bytes,
@@ -101,7 +101,7 @@ class WasmSandbox(ProgramSandbox):
         )
 
     def _vehicle(self, request: str) -> _WasmVehicle:
-        return _WasmVehicle(self._slots, self._makers(), request, self._limits.max_output_bytes)
+        return _WasmVehicle(self._instances, self._makers(), request, self._limits.max_output_bytes)
 
     def _makers(self) -> anyio.CapacityLimiter:
         # Of the event loop that runs now.
@@ -113,60 +113,56 @@ class WasmSandbox(ProgramSandbox):
         return makers
 
     async def _make_ready(self) -> None:
-        await anyio.to_thread.run_sync(self._slots.prepare)
+        await anyio.to_thread.run_sync(self._instances.prepare)
 
     async def _let_go(self) -> None:
-        await anyio.to_thread.run_sync(self._slots.close)
+        await anyio.to_thread.run_sync(self._instances.close)
 
 
 class _WasmVehicle:
-    """Carries one program in a slot, in a thread of its own."""
+    """Carries one program in an instance of its own, in a thread of its own."""
 
-    def __init__(self, slots: Slots, makers: anyio.CapacityLimiter, request: str, max_output_bytes: int) -> None:
+    def __init__(
+        self, instances: Instances, makers: anyio.CapacityLimiter, request: str, max_output_bytes: int
+    ) -> None:
         self._max_output_bytes = max_output_bytes
-        self._slots = slots
-        self._request = request
-        self._carried = Carried()
-        self._slot: Slot | None = None
+        self._instances = instances
         self._turn = Turn(makers)
-        self.reply = self._carried.reply
+        self._run = Run(request)
+        self.reply = self._run.reply
 
     @property
     def backlog(self) -> int:
-        return self._carried.backlog
+        return self._run.backlog
 
     async def drive(self, port: Port) -> Completion | Exit | None:
-        slot = self._slots.take() or await self._made()
-        if slot is None:
+        instance = self._instances.take() or await self._made()
+        if instance is None:
             return None
-        return await anyio.to_thread.run_sync(self._drive, slot, port, limiter=anyio.CapacityLimiter(1))
+        return await anyio.to_thread.run_sync(self._drive, instance, port, limiter=anyio.CapacityLimiter(1))
 
-    async def _made(self) -> Slot | None:
-        """Returns a new slot; `None` when the run has been killed meanwhile.
+    async def _made(self) -> GuestInstance | None:
+        """Returns a new instance; `None` when the run has been killed meanwhile.
 
         A few at a time: many threads that make one would leave the event loop little of the interpreter.
         """
         if not await self._turn.come():
             return None
         try:
-            return await anyio.to_thread.run_sync(self._slots.make, limiter=anyio.CapacityLimiter(1))
+            return await anyio.to_thread.run_sync(self._instances.make, limiter=anyio.CapacityLimiter(1))
         finally:
             self._turn.release()
 
-    def _drive(self, slot: Slot, port: Port) -> Completion | Exit | None:
-        self._slot = slot
+    def _drive(self, instance: GuestInstance, port: Port) -> Completion | Exit | None:
         try:
-            completion = None if self._carried.killed else slot.run(self._carried, self._request, port)
+            completion = instance.run(self._run, port)
         finally:
-            self._slots.give_back(slot)
+            self._instances.let_go(instance)
         if completion is None:
-            return Exit(self._carried.exited or "worker exited before completing")
+            return Exit(self._run.exited or "worker exited before completing")
         return read_completion(completion, self._max_output_bytes)
 
     def kill(self) -> None:
-        # In this order: the run's thread sets the slot and then looks at `killed`, so one of the two is always seen.
-        self._carried.killed = True
-        slot = self._slot
-        if slot is not None:
-            slot.kill(self._carried)
+        self._run.kill()
+        self._instances.interrupt()
         self._turn.give_up()

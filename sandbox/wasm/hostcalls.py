@@ -5,7 +5,7 @@ path of every tool call that is most of the cost. Here a callback reads its argu
 result there. The layout is that of `wasmtime_component_val_t`: one byte of kind, and at offset 8 the value (for a
 string: its length, then a pointer). A test holds it against the bindings that wasmtime ships.
 
-A callback never raises into native code: a fault is given to the slot, and the run traps.
+A callback never raises into native code: a fault is given to the host, which raises it once the run has trapped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Protocol, cast
 from wasmtime import _bindings, _ffi
 from wasmtime.component import Component, Linker
 
-__all__ = ["GuestHost", "define_imports"]
+__all__ = ["GuestHost", "define_imports", "new_error"]
 
 BRIDGE = "ptc:sandbox/bridge@1.0.0"
 
@@ -72,13 +72,22 @@ _BYTE_VALUES = [
 ]
 
 
+def new_error(text: bytes) -> int:
+    """Returns an error for native code, which owns it from then on."""
+    return _error_new(text) or 0
+
+
 class GuestHost(Protocol):
-    """What answers the component: the slot, for the run that it carries now."""
+    """What answers the component, for the run that the calling thread carries."""
 
     def submit(self, calls: str) -> None: ...
 
-    def wait(self, timeout_us: int) -> str | None:
-        """Returns replies as JSON text, or `None` when the run has been killed."""
+    def wait(self, calls: str, timeout_us: int) -> str | None:
+        """Takes calls as `submit` does, where there are any, and waits.
+
+        Returns:
+            replies as JSON text, or `None` when the run has been killed.
+        """
         ...
 
     def emit(self, text: str) -> bool:
@@ -117,7 +126,7 @@ def define_imports(linker: Linker, component: Component, host: GuestHost) -> lis
     """Defines all that the component may import; whatever else it imports traps when it is called.
 
     Args:
-        linker: the slot's linker.
+        linker: the linker.
         component: the component, for the versions of the interfaces that it imports.
         host: what answers.
 
@@ -130,10 +139,10 @@ def define_imports(linker: Linker, component: Component, host: GuestHost) -> lis
         def call(_data: Any, _context: Any, _kind: Any, arguments: int, _n: int, results: int, _m: int) -> int:
             try:
                 trap = function(arguments, results)
-            except BaseException as error:  # noqa: BLE001 - nothing may be raised into native code; the slot raises it
+            except BaseException as error:  # noqa: BLE001 - nothing may be raised into native code; the run raises it
                 host.fault(error)
                 trap = b"host fault"
-            return _error_new(trap) or 0 if trap is not None else 0
+            return new_error(trap) if trap is not None else 0
 
         native = CALLBACK(call)
         kept.append(native)
@@ -165,7 +174,8 @@ def _bridge(host: GuestHost) -> dict[str, Members]:
         host.submit(read_string(arguments))
 
     def wait(arguments: int, results: int) -> bytes | None:
-        replies = host.wait(_signed_at(arguments + VALUE_OFFSET).value)
+        calls, timeout_us = arguments, _signed_at(arguments + VAL_SIZE + VALUE_OFFSET).value
+        replies = host.wait(read_string(calls), timeout_us)
         if replies is None:
             return b"killed"
         write_string(results, replies)

@@ -11,7 +11,7 @@ import pytest
 
 RUNS = 200
 GROWTH = 24 << 20
-"""Bytes by which this process may grow: a few slots and their buffers, far less than a leak of 200 runs."""
+"""Bytes by which this process may grow: a few instances and their buffers, far less than a leak of 200 runs."""
 
 
 @pytest.fixture(scope="module")
@@ -36,5 +36,5 @@ async def test_two_hundred_runs_leave_nothing_and_see_nothing_of_each_other(
     assert endured.crossed == []
     assert endured.wrong == []
     assert endured.slow < RUNS // 4
-    assert endured.late.descriptors <= endured.early.descriptors + 4  # a slot or a worker more that stands ready
+    assert endured.late.descriptors <= endured.early.descriptors + 4  # an instance or a worker more that stands ready
     assert endured.late.memory - endured.early.memory < GROWTH

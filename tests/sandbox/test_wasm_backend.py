@@ -33,18 +33,18 @@ async def test_the_death_of_an_instance_says_what_it_died_of(run: Run, program: 
     assert (await run("return 1")).value_json == "1"
 
 
-async def test_a_kill_between_taking_a_slot_and_starting_is_seen() -> None:
+async def test_a_kill_between_taking_an_instance_and_starting_is_seen() -> None:
     async with WasmSandbox() as sandbox:
         await sandbox.prepare()
-        slots = sandbox._slots
-        stop, take = Stop(), slots.take
+        instances = sandbox._instances
+        stop, take = Stop(), instances.take
 
         def slow_take() -> object:
-            slot = take()
+            instance = take()
             time.sleep(0.3)
-            return slot
+            return instance
 
-        slots.take = slow_take  # type: ignore[method-assign]
+        instances.take = slow_take  # type: ignore[method-assign]
 
         async def press() -> None:
             await anyio.sleep(0.1)
