@@ -6,6 +6,13 @@ from ..registry import HarnessError
 
 __all__ = ["CodeRunFailedError"]
 
+_HINTS = {
+    "output-limit": "print and return less; count, filter or cut it down in the program.",
+    "timeout": "do less in one run, with calls side by side in asyncio.gather; what its calls have done stays done.",
+    "worker-exit": "where the program holds much in memory, hold less at once; what its calls have done stays done.",
+}
+"""What whoever wrote the program can do about a failure that is no exception of it, by its kind."""
+
 
 class CodeRunFailedError(HarnessError):
     """A program did not complete (contract E34).
@@ -20,6 +27,8 @@ class CodeRunFailedError(HarnessError):
 
     def __init__(self, kind: str, message: str, logs: tuple[str, ...] = ()) -> None:
         text = f"code run failed ({kind}): {message}"
+        if kind in _HINTS:
+            text += f"\nHint: {_HINTS[kind]}"
         if logs:
             text += "\nCaptured output:\n" + "\n".join(logs)
         super().__init__(text)

@@ -5,6 +5,7 @@ The definition belongs to the executor and not to the registry, which only reser
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -32,11 +33,13 @@ from ..sandbox.seam import (
     BindingCall,
     BindingError,
     ErrorClass,
+    FailureKind,
     Member,
     Namespace,
     Sandbox,
     SandboxRequest,
     SandboxResult,
+    SandboxUnavailableError,
 )
 from .dispatch import SubCall, run_over, sub_call_input
 from .errors import CodeRunFailedError
@@ -56,6 +59,10 @@ NAMESPACE = "tools"
 
 _ERROR_CLASS = ErrorClass("ToolCallError", "toolName")
 _SETTLED = "run_code settled"
+_UNAVAILABLE = (
+    "the sandbox cannot be started on this host, and nothing of the program has run; the program is not the cause, and "
+    "the host's log says what is"
+)
 _FAULT = "the host failed while it ran the program, which was stopped"
 
 _DESCRIPTION = (
@@ -74,6 +81,7 @@ _LABEL = (
     "'Compare prices of the three nearest shops' or 'Collect open issues that mention timeouts'."
 )
 
+_LOGGER = logging.getLogger("ptc.runtime")
 
 FaultReport: TypeAlias = Callable[[ToolExecution, Exception], None]
 """Takes a fault of the host in a `run_code` call, so that whoever runs the batch can raise it."""
@@ -166,6 +174,10 @@ class _Program:
                 tasks.start_soon(lane.drive)
                 try:
                     result = await self._sandbox.run(request)
+                except SandboxUnavailableError:
+                    # It names paths and packages of the host, which are for the log and not for the model.
+                    _LOGGER.exception("run_code %s: the sandbox cannot be used", self._outer.call_id)
+                    broken = CodeRunFailedError(FailureKind.SANDBOX_UNAVAILABLE.value, _UNAVAILABLE)
                 except Exception as error:  # noqa: BLE001 - carried past the group, which would wrap it and cancel the bodies
                     broken = error
                 finally:

@@ -134,7 +134,9 @@ class ProgramSandbox(ABC):
         except LookupError:
             places = anyio.CapacityLimiter(self._max_runs)
             self._places.set(places)
-        supervisor = Supervisor(request, self._limits, _Queued(self._vehicle(_encode_request(request)), places))
+        supervisor = Supervisor(
+            request, self._limits, _Queued(self._vehicle(_encode_request(request, self._limits)), places)
+        )
         self._running.add(supervisor)
         try:
             return await supervisor.run()
@@ -189,7 +191,7 @@ class _Queued:
         self._turn.give_up()
 
 
-def _encode_request(request: SandboxRequest) -> str:
+def _encode_request(request: SandboxRequest, limits: RunLimits) -> str:
     namespaces = [
         {
             "global": one.name,
@@ -200,7 +202,13 @@ def _encode_request(request: SandboxRequest) -> str:
         }
         for one in request.namespaces
     ]
-    return json.dumps({"program": request.program, "seed": secrets.randbits(_SEED_BITS), "namespaces": namespaces})
+    told = {
+        "program": request.program,
+        "seed": secrets.randbits(_SEED_BITS),
+        "limits": {"queuedBytes": limits.max_queued_bytes, "outputBytes": limits.max_output_bytes},
+        "namespaces": namespaces,
+    }
+    return json.dumps(told)
 
 
 def _check_positive(name: str, value: float) -> None:

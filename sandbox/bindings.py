@@ -11,6 +11,7 @@ from .seam import ErrorClass, Namespace, SandboxMisuseError
 __all__ = ["check_bindings"]
 
 _GLOBAL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DUNDER = re.compile(r"__.+__\Z", re.DOTALL)
 
 _ECMASCRIPT = frozenset(
@@ -42,8 +43,15 @@ def check_bindings(namespaces: Sequence[Namespace]) -> None:
         if namespace.error_class is not None:
             _check_error_class(namespace.error_class, taken)
         for member in namespace.members:
-            if type(member) is not str:
-                raise SandboxMisuseError(f"a member name of {namespace.name} must be a string, not {member!r}")
+            if not _is_text(member):
+                raise SandboxMisuseError(
+                    f"a member name of {namespace.name} must be a string without lone surrogates, not {member!r}"
+                )
+
+
+def _is_text(name: object) -> bool:
+    """Tells whether this is a string that can cross to a program (ruling 31)."""
+    return type(name) is str and _SURROGATE.search(name) is None
 
 
 def _check_global(name: str, what: str, taken: set[str]) -> None:
@@ -61,7 +69,12 @@ def _check_global(name: str, what: str, taken: set[str]) -> None:
 def _check_error_class(error_class: ErrorClass, taken: set[str]) -> None:
     _check_global(error_class.name, "error class", taken)
     member_property = error_class.member_property
-    if not member_property or member_property in ERROR_PROPERTIES or _DUNDER.match(member_property):
+    if (
+        not member_property
+        or not _is_text(member_property)
+        or member_property in ERROR_PROPERTIES
+        or _DUNDER.match(member_property)
+    ):
         raise SandboxMisuseError(
             f"error class {error_class.name!r} cannot keep the member's name in {member_property!r}"
         )

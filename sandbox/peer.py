@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .guest.jsontext import MAX_VALUES, encode, too_many_values
 from .seam import FailureKind, JsonValue
@@ -17,12 +18,13 @@ __all__ = ["Completion", "PeerCall", "encode_reply", "read_calls", "read_complet
 _CLAIMABLE = {
     kind.value: kind for kind in (FailureKind.EXCEPTION, FailureKind.INVALID_OUTPUT, FailureKind.OUTPUT_LIMIT)
 }
+_FIELDS = 5
+_MAX_ID = (1 << 53) - 1
 _MAX_LINE = 1_000_000
 _ENVELOPE = 64
 
 
-@dataclass(frozen=True, slots=True)
-class PeerCall:
+class PeerCall(NamedTuple):
     """A call as the peer sent it, rebuilt; `refusal` says why it cannot be made."""
 
     call_id: int
@@ -53,6 +55,7 @@ def _refuse_constant(text: str) -> object:
 
 # Made once: `json.loads` makes a decoder for each text that it is given an option for.
 _decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def _loads(text: str) -> object:
@@ -77,21 +80,22 @@ def read_calls(text: str) -> list[PeerCall] | None:
     if not isinstance(frames, list):
         return None
     suspect = _SUSPECT.search(text) is not None
-    calls = (_read_call(frame, suspect) for frame in frames)
-    return [call for call in calls if call is not None]
+    return [call for frame in frames if (call := _read_call(frame, suspect)) is not None]
 
 
 def _read_call(frame: object, suspect: bool) -> PeerCall | None:
-    match frame:
-        case [int(call_id), str(namespace), str(member), arguments, int(line)] if (
-            type(call_id) is int and type(line) is int and 0 < call_id < 1 << 53
-        ):
-            line = line if 0 <= line <= _MAX_LINE else 0
-            if suspect and _text([namespace, member, arguments]) is None:
-                return PeerCall(call_id, "", "", None, line, "binding arguments must be lossless JSON")
-            return PeerCall(call_id, namespace, member, arguments, line)
-        case _:
-            return None
+    if type(frame) is not list or len(frame) != _FIELDS:
+        return None
+    call_id, namespace, member, arguments, line = frame
+    if type(call_id) is not int or not 0 < call_id <= _MAX_ID or type(line) is not int:
+        return None
+    if type(namespace) is not str or type(member) is not str:
+        return None
+    if not 0 <= line <= _MAX_LINE:
+        line = 0
+    if suspect and _text([namespace, member, arguments]) is None:
+        return PeerCall(call_id, "", "", None, line, "binding arguments must be lossless JSON")
+    return PeerCall(call_id, namespace, member, arguments, line)
 
 
 def read_completion(text: str, max_bytes: int) -> Completion | None:
@@ -128,7 +132,7 @@ def _read_value(value: object) -> Completion:
 def _text(value: object) -> str | None:
     """Returns the JSON text of a parsed value; `None` where that would not carry it. Native code does it."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _encode(value)
         return text if text.isascii() or text.encode() else None
     except (ValueError, RecursionError):  # an infinite number, a lone surrogate, a depth that the stack does not take
         return None

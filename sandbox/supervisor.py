@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import copy_context
+from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -32,7 +32,7 @@ from .seam import (
     SandboxResult,
 )
 from .vehicle import MILLISECONDS, ComputeClock, Exit, RunLimits, Vehicle
-from .wakeup import loop_caller, thread_safe_caller
+from .wakeup import loop_caller, spawning_context, thread_safe_caller
 
 __all__ = ["Supervisor", "abort_text", "failed_before_start"]
 
@@ -64,7 +64,7 @@ class Supervisor:
         self._queued_bytes = 0
         self._inbox_size = 0
         self._tasks: TaskGroup | None = None
-        self._context = copy_context()
+        self._context = spawning_context()
         self._unstarted: dict[int, Awaitable[JsonValue | JsonText]] = {}
         self._calls = 0
         self._ended: Completion | Exit | None = None
@@ -262,14 +262,16 @@ class Supervisor:
             raised = error  # bound anew, because the name goes away with the block
             self._finish(call, size, lambda: _raise(raised))
             return
-        # Asked first, because it is the most common and the other question is a slow one.
-        if not inspect.iscoroutine(answer) and isinstance(answer, Deferred):
-            answer.add_done_callback(lambda done: self._finish(call, size, done.result))
+        # Not `isinstance`: with a protocol that is a slow question, and this is on the path of every call.
+        if hasattr(answer, "add_done_callback"):
+            deferred = cast("Deferred", answer)
+            deferred.add_done_callback(lambda done: self._finish(call, size, done.result))
             return
-        self._unstarted[call.call_id] = answer
+        awaitable = cast("Awaitable[JsonValue | JsonText]", answer)
+        self._unstarted[call.call_id] = awaitable
         if self._tasks is not None:
             # What calls this may have any context; the task gets that of whoever runs the program.
-            self._context.run(self._tasks.start_soon, self._serve, call, answer, size)
+            self._context.run(self._tasks.start_soon, self._serve, call, awaitable, size)
 
     def _close_unstarted(self) -> None:
         """Closes what was called and never awaited, because the run had ended before its task began."""

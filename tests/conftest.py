@@ -24,6 +24,7 @@ def _plugin(name: str) -> ModuleType:
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     # To be registered now is in time for the plugin's own options.
     pluginmanager.register(_plugin("contract_report"))
+    pluginmanager.register(_plugin("typescript_compiler"))
 
 
 @pytest.fixture(params=["asyncio", "trio"])

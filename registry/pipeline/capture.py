@@ -29,6 +29,7 @@ def capture(
     logger: logging.Logger,
     call: ToolExecutionInput,
     transport: ToolDefinition | None,
+    provided: ToolDefinition | None = None,
 ) -> CallState:
     """Reads every field of the input once and takes the content hooks of the definition visible now.
 
@@ -44,7 +45,7 @@ def capture(
             raise ValueError(f"a call's {field} must be a string that is not empty, not {text!r}")
     if parent is not None:
         transport = None  # programs call tools, and never the transport itself (contract E4)
-    definition = resolve_call(registry, name, agent, tool_set, transport)
+    definition = resolve_call(registry, name, agent, tool_set, transport, provided)
     hooks = None if definition is None else (definition.project_content, definition.finalize_content)
     arguments, fault = _detach(call)
     own_source = None
@@ -69,6 +70,7 @@ def capture(
         logger,
         captured,
         transport=transport,
+        provided=provided,
         own_source=own_source,
         hooks=hooks,
         argument_fault=fault,

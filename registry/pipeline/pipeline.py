@@ -49,18 +49,26 @@ class Pipeline:
         self.approval = approval
         self.logger = logger if logger is not None else _LOGGER
 
-    def call(self, input: ToolExecutionInput, *, transport: ToolDefinition | None = None) -> PipelineCall:  # noqa: A002
+    def call(
+        self,
+        input: ToolExecutionInput,  # noqa: A002 - the field's term
+        *,
+        transport: ToolDefinition | None = None,
+        provided: ToolDefinition | None = None,
+    ) -> PipelineCall:
         """Captures an input, and returns the call that schedulers take through its phases.
 
         Args:
             input: the call; every field is read once (contract C3).
             transport: the `run_code` definition of the executor; with it, a call without a parent can name nothing
                 else (contract C9).
+            provided: a definition of the executor's own that no registry has; a call of its name executes it, and
+                passes everything that other calls pass.
 
         Raises:
             ValueError: the call id or the name is empty (contract C68).
         """
-        return PipelineCall(capture(self.registry, self.approval, self.logger, input, transport))
+        return PipelineCall(capture(self.registry, self.approval, self.logger, input, transport, provided))
 
     async def execute(
         self,
@@ -94,6 +102,7 @@ class Pipeline:
         transport: ToolDefinition | None = None,
         *,
         parent: ExecutionToken | None = None,
+        provided: ToolDefinition | None = None,
     ) -> ExecutionMode:
         """Returns whether a call may overlap with others, as things stand now (contract D2, E19).
 
@@ -104,10 +113,12 @@ class Pipeline:
             tool_set: the admitted set of the step.
             transport: as for `call`.
             parent: as in the input of the call; a call with a parent is never collapsed.
+            provided: as for `call`.
         """
         if transport is not None and parent is None and name != transport.name:
             return "exclusive"
-        definition = resolve_call(self.registry, name, scope, tool_set, None if parent is not None else transport)
+        transport = None if parent is not None else transport
+        definition = resolve_call(self.registry, name, scope, tool_set, transport, provided)
         if definition is None or definition.is_concurrency_safe is None:
             return "exclusive"
         try:

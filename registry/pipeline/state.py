@@ -30,10 +30,13 @@ def resolve_call(
     agent: ScopeKey | None,
     tool_set: ResolvedToolSet | None,
     transport: ToolDefinition | None,
+    provided: ToolDefinition | None = None,
 ) -> ToolDefinition | None:
-    """Looks up what a name means in the caller's view; the transport is nobody's registration (contract A23)."""
+    """Looks up what a name means in the caller's view; an executor's own tools are nobody's registration (A23)."""
     if transport is not None and name == transport.name:
         return transport
+    if provided is not None and name == provided.name:
+        return provided
     return registry.executable(name, agent, tool_set)
 
 
@@ -46,6 +49,7 @@ class CallState:
         logger: where contained failures go.
         exec: the call as policies see it.
         transport: the `run_code` definition that a call without a parent is limited to, or `None`.
+        provided: the executor's own definition that this call executes, which no registry has, or `None`.
         own_source: the source of `exec.signal` when the caller gave none.
         projector: `project_content` of the definition visible at call start.
         finalizer: `finalize_content` of the same, or `None` once dropped.
@@ -84,6 +88,7 @@ class CallState:
         "outcome",
         "own_source",
         "projector",
+        "provided",
         "published",
         "registry",
         "transport",
@@ -98,6 +103,7 @@ class CallState:
         exec: ToolExecution,  # noqa: A002 - the field's name everywhere
         *,
         transport: ToolDefinition | None,
+        provided: ToolDefinition | None = None,
         own_source: SignalSource | None,
         hooks: tuple[ContentHook | None, ContentHook | None] | None,
         argument_fault: Exception | None,
@@ -107,6 +113,7 @@ class CallState:
         self.logger = logger
         self.exec = exec
         self.transport = transport
+        self.provided = provided
         self.own_source = own_source
         self.argument_fault = argument_fault
         self.visible = hooks is not None
@@ -132,7 +139,7 @@ class CallState:
         call = self.exec
         if self.transport is not None and call.name != self.transport.name:
             return None
-        return resolve_call(self.registry, call.name, call.agent, call.tool_set, self.transport)
+        return resolve_call(self.registry, call.name, call.agent, call.tool_set, self.transport, self.provided)
 
     @property
     def collapsed(self) -> bool:

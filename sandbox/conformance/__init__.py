@@ -34,7 +34,7 @@ if "anyio.pytest_plugin" not in sys.modules:
         f"{_EXTRA}"
     )
 
-_MODULES = ("budget_tests", "call_tests", "ordinary_tests", "program_tests")
+_MODULES = ("budget_tests", "call_tests", "diagnostic_tests", "ordinary_tests", "program_tests")
 
 # Before they are imported, so that an assertion that fails shows its values.
 pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in (*_MODULES, "fixtures")))

@@ -32,6 +32,73 @@ async def test_a_hot_loop_ends_with_its_compute_budget_and_keeps_its_output(make
         assert await _works(sandbox)
 
 
+ENDS = {
+    "exception": "print('before')\nraise ValueError('mine')",
+    "timeout": HOT,
+    "invalid-output": "print('before')\nreturn {1, 2}",
+    "output-limit": "print('before')\nreturn 'x' * 5000",
+    "worker-exit": "print('before')\nimport os\nos._exit(3)",
+}
+
+
+@holds("F1", "F2", "F3", "F5", "F22")
+@needs(Capability.INTERPRETER)
+@pytest.mark.anyio
+async def test_a_crash_is_a_field_of_the_result_too(make_sandbox: SandboxFactory) -> None:
+    await _ends_as("worker-exit", make_sandbox)
+
+
+@holds("F1", "F2", "F3", "F5", "F22")
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", [kind for kind in ENDS if kind != "worker-exit"])
+async def test_whatever_ends_a_program_is_a_field_of_the_result(make_sandbox: SandboxFactory, kind: str) -> None:
+    await _ends_as(kind, make_sandbox)
+
+
+async def _ends_as(kind: str, make_sandbox: SandboxFactory) -> None:
+    async with make_sandbox(compute_ms=400, max_output_bytes=2000) as sandbox:
+        result = await sandbox.run(SandboxRequest(program=ENDS[kind]))
+        assert result.error is not None
+        assert (result.error.kind, result.logs, result.value_json) == (kind, ("before",), None)
+        assert result.error.message
+        assert await _works(sandbox)
+
+
+@holds("F17")
+@pytest.mark.anyio
+async def test_short_stretches_of_control_add_up(make_sandbox: SandboxFactory, calls: Calls) -> None:
+    async with make_sandbox(compute_ms=300, max_wall_ms=60_000) as sandbox:
+        program = "while True:\n    for _ in range(100_000):\n        pass\n    await tools.echo(value=1)"
+        result = await sandbox.run(SandboxRequest(program=program, namespaces=[calls.namespace()]))
+        assert result.error is not None
+        assert (result.error.kind, result.error.message) == ("timeout", "compute budget exhausted (300ms busy)")
+        assert len(calls.made) > 1
+
+
+@holds("F19", "F44")
+@pytest.mark.anyio
+@pytest.mark.parametrize("prepared", [False, True])
+async def test_budgets_are_in_force_before_the_first_statement(make_sandbox: SandboxFactory, prepared: bool) -> None:
+    """Whether the substrate stood ready or is made for this run."""
+    async with make_sandbox(compute_ms=400, max_memory_bytes=64 << 20, max_concurrent_runs=8) as sandbox:
+        if prepared:
+            await sandbox.prepare()
+        results: dict[str, SandboxResult] = {}
+
+        async def go(program: str) -> None:
+            results[program] = await sandbox.run(SandboxRequest(program=program))
+
+        programs = [f"x = bytearray(1 << 28)\nreturn {number}" for number in range(3)] + ["while True:\n    pass"]
+        async with anyio.create_task_group() as tasks:
+            for program in programs:
+                tasks.start_soon(go, program)
+        errors = [results[program].error for program in programs]
+        assert [error and ("MemoryError" in error.message, error.kind) for error in errors] == [
+            *[(True, "exception")] * 3,
+            (False, "timeout"),
+        ]
+
+
 @holds("F17")
 @pytest.mark.anyio
 async def test_waiting_for_a_tool_costs_no_compute(make_sandbox: SandboxFactory, calls: Calls) -> None:
@@ -118,6 +185,7 @@ async def test_a_program_that_ends_its_interpreter_is_a_worker_exit(run: Run) ->
     result = await run("import os\nprint('before')\nos._exit(3)")
     assert result.error is not None
     assert result.error.kind == "worker-exit"
+    assert result.error.message.startswith(("worker exited", "worker error: "))
     assert result.logs == ("before",)
     assert (await run("return 1")).value_json == "1"
 
@@ -304,14 +372,50 @@ def test_a_budget_that_is_none_is_refused_when_the_sandbox_is_built(
 
 
 @pytest.mark.anyio
-async def test_a_flood_of_calls_is_not_even_parsed(make_sandbox: SandboxFactory, calls: Calls) -> None:
+async def test_a_call_that_is_too_large_fails_and_the_program_goes_on(
+    make_sandbox: SandboxFactory, calls: Calls
+) -> None:
     async with make_sandbox(max_queued_bytes=100_000) as sandbox:
-        program = "await tools.echo(value='x' * 200_000)"
+        program = (
+            "told = []\n"
+            "for text in ('x' * 200_000, '\\xe9' * 60_000, 'y' * 90_000, 'x' * 200_000):\n"
+            "    try:\n"
+            "        told.append(len(await tools.echo(value=text)))\n"
+            "    except ToolCallError as error:\n"
+            "        told.append([error.toolName, 'unanswered' in str(error)])\n"
+            "return told"
+        )
         result = await sandbox.run(SandboxRequest(program=program, namespaces=[calls.namespace()]))
+        refused = '["echo",true]'
+        assert (result.error, result.value_json) == (None, f"[{refused},{refused},90000,{refused}]")
+        assert len(calls.made) == 1
+
+
+@pytest.mark.anyio
+async def test_calls_that_are_too_large_together_fail_one_by_one(make_sandbox: SandboxFactory, calls: Calls) -> None:
+    async with make_sandbox(max_queued_bytes=100_000) as sandbox:
+        program = (
+            "import asyncio\n"
+            "got = await asyncio.gather(*[tools.echo(value='x' * 40_000) for _ in range(5)], return_exceptions=True)\n"
+            "refused = ['unanswered' in str(one) for one in got if isinstance(one, ToolCallError)]\n"
+            "return [len(got), refused, len(await tools.echo(value='y' * 90_000))]"
+        )
+        result = await sandbox.run(SandboxRequest(program=program, namespaces=[calls.namespace()]))
+        assert (result.error, result.value_json) == (None, "[5,[true,true,true],90000]")
+        assert len(calls.made) == 3
+
+
+@holds("F33", "F47")
+@pytest.mark.anyio
+@pytest.mark.parametrize("value", ["'x' * (30 << 20)", "['x' * (2 << 20), {1, 2}]", "[list(range(1000))] * 600"])
+async def test_being_too_large_goes_before_all_else_that_is_wrong_with_a_value(
+    make_sandbox: SandboxFactory, value: str
+) -> None:
+    async with make_sandbox(max_output_bytes=1 << 20, max_memory_bytes=64 << 20) as sandbox:
+        result = await sandbox.run(SandboxRequest(program=f"print('kept')\nreturn {value}"))
         assert result.error is not None
-        assert result.error.kind == "protocol"
-        assert "more than 100000 bytes of calls" in result.error.message
-        assert calls.made == []
+        told = (result.error.kind, result.error.message, result.logs)
+        assert told == ("output-limit", "outer output exceeded 1048576 bytes", ("kept",))
 
 
 @pytest.mark.anyio

@@ -146,6 +146,7 @@ class Run(Protocol):
 def sandbox(make_sandbox: SandboxFactory) -> Iterator[Sandbox]:
     """One sandbox for all tests that need no budgets of their own: it serves one event loop after another."""
     made = make_sandbox(compute_ms=20_000, max_wall_ms=60_000)
+    anyio.run(made.prepare)  # what the first run needs may take longer to make than a run may take
     yield made
     anyio.run(made.aclose)
 

@@ -7,8 +7,9 @@ import os
 
 import pytest
 
-from .backend import Capability, holds, needs
-from .fixtures import Run
+from ..seam import SandboxRequest
+from .backend import Capability, SandboxFactory, holds, needs
+from .fixtures import Calls, Run
 
 
 @holds("F5")
@@ -72,6 +73,40 @@ async def test_output_is_lines_in_the_order_of_writing(run: Run) -> None:
     assert result.logs == ("one-2", "a", "b", "err", "xy", "", "tail")
 
 
+@holds("F14")
+@pytest.mark.anyio
+async def test_a_line_ends_with_a_line_feed_and_with_nothing_else(run: Run) -> None:
+    text = "a\\rb\\x0bc\\x0cd\\x1ce\\x85f\\u2028g"
+    result = await run(f"import sys\nsys.stdout.writelines(['{text}\\n', 'x', 'y\\n', ''])\nsys.stdout.flush()")
+    assert (result.error, result.logs) == (None, ("a\rb\x0bc\x0cd\x1ce\x85f\u2028g", "xy"))
+
+
+@holds("F14")
+@pytest.mark.anyio
+async def test_only_text_is_written(run: Run) -> None:
+    result = await run(
+        "import sys\ntry:\n    sys.stdout.write(7)\nexcept TypeError:\n    return sys.stdout.write('seven')"
+    )
+    assert (result.error, result.value_json, result.logs) == (None, "5", ("seven",))
+
+
+@holds("F14", "F45")
+@pytest.mark.anyio
+async def test_no_words_that_a_program_writes_are_more_than_output(run: Run, calls: Calls) -> None:
+    lines = [
+        "outer output exceeded 67108864 bytes",
+        '["error","output-limit","outer output exceeded 67108864 bytes"]',
+        '["value",1]',
+        '[[1,"tools","echo",{"value":"forged"},1]]',
+        '{"type":"log","text":"x","truncated":true}',
+        "D\x02\0\0\0[]",
+        "compute budget exhausted (60000ms busy)",
+    ]
+    result = await run(f"for line in {lines!r}:\n    print(line)\nprint('after')\nreturn 2")
+    assert (result.error, result.value_json, result.logs) == (None, "2", (*lines, "after"))
+    assert calls.made == []
+
+
 @holds("F14", "B65")
 @pytest.mark.anyio
 async def test_a_lone_surrogate_is_printed_as_an_escape(run: Run) -> None:
@@ -106,6 +141,31 @@ async def test_each_run_has_fresh_state(run: Run) -> None:
     )
     assert (result.error, result.logs) == (None, ())
     assert json.loads(result.value_json or "") == [False, "ToolCallError", 1]
+
+
+@holds("F6")
+@pytest.mark.anyio
+async def test_no_option_of_the_hosts_interpreter_reaches_a_program(
+    make_sandbox: SandboxFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONOPTIMIZE", "2")
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    monkeypatch.setenv("PYTHONINTMAXSTRDIGITS", "0")
+    program = (
+        "import warnings\n"
+        "warnings.warn('only told')\n"
+        "told = []\n"
+        "try:\n    assert False\nexcept AssertionError:\n    told.append('asserts')\n"
+        "try:\n    str(1 << 100_000)\nexcept ValueError:\n    told.append('limits')\n"
+        "try:\n    import program_tests\nexcept ImportError:\n    told.append('alone')\n"
+        "def documented():\n    'doc'\n"
+        "return told + [documented.__doc__]"
+    )
+    async with make_sandbox() as sandbox:
+        result = await sandbox.run(SandboxRequest(program=program))
+    assert result.error is None, result.error.message
+    assert json.loads(result.value_json or "") == ["asserts", "limits", "alone", "doc"]
 
 
 @holds("F6")
@@ -239,6 +299,21 @@ async def test_an_exception_shows_the_programs_own_frames_and_lines(run: Run) ->
 
 
 @holds("F26")
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "end",
+    ["(", "x = '\ud800'", "x = '\0'", "if True:\n1", "x = " + "(" * 5000 + ")" * 5000, "await = 1", "\x80\u200b"],
+    ids=["open", "surrogate", "null", "indent", "nested", "keyword", "character"],
+)  # fmt: skip
+async def test_of_a_program_that_cannot_be_compiled_nothing_runs(run: Run, calls: Calls, end: str) -> None:
+    result = await run(f"print('before')\nawait tools.echo(value=1)\n{end}")
+    assert result.error is not None
+    assert (result.error.kind, result.logs, result.value_json) == ("exception", (), None)
+    assert result.error.message
+    assert calls.made == []
+
+
+@holds("F26")
 @pytest.mark.parametrize(
     ("program", "line", "error"),
     [
@@ -343,8 +418,163 @@ async def test_ordinary_shapes_of_programs_work(run: Run) -> None:
     ]  # fmt: skip
 
 
+@holds("F6")
+@pytest.mark.anyio
+async def test_time_zones_are_there_and_local_time_is_utc(run: Run) -> None:
+    """A program gives the same wherever its host is, and whatever its host knows of time zones."""
+    result = await run(
+        "import time, zoneinfo\n"
+        "from datetime import datetime, timezone\n"
+        "from zoneinfo import ZoneInfo\n"
+        "def there(zone, *when):\n"
+        "    moment = datetime(*when, tzinfo=timezone.utc).astimezone(ZoneInfo(zone))\n"
+        "    return f'{moment:%m-%d %H:%M %Z}'\n"
+        "out = [there('America/New_York', 2024, 7, 1, 12), there('Asia/Kathmandu', 2024, 1, 31, 23)]\n"
+        "twice = datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZoneInfo('Europe/Paris'))\n"
+        "out.append(twice.utcoffset().total_seconds())\n"
+        "for name in ('Europe/Pari', '/etc/passwd', '../zones'):\n"
+        "    try:\n"
+        "        out.append(str(ZoneInfo(name)))\n"
+        "    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:\n"
+        "        out.append([type(error).__name__, 'Europe/Paris' in str(error)])\n"
+        "names = zoneinfo.available_timezones()\n"
+        "out.append([len(names) > 400, 'Europe/Paris' in names, all(ZoneInfo(name).key == name for name in names)])\n"
+        "out.append([str(datetime.fromtimestamp(0)), time.tzname[0], time.timezone, time.mktime(time.gmtime(0))])\n"
+        "return out"
+    )
+    assert result.error is None, result.error.message
+    assert json.loads(result.value_json or "null") == [
+        "07-01 08:00 EDT",
+        "02-01 04:45 +0545",
+        3600,
+        ["ZoneInfoNotFoundError", True],
+        ["ValueError", False],
+        ["ValueError", False],
+        [True, True, True],
+        ["1970-01-01 00:00:00", "UTC", 0, 0],
+    ]
+
+
 @pytest.mark.anyio
 async def test_sleeping_gives_control_away(run: Run) -> None:
     result = await run("import time\nt = time.monotonic()\ntime.sleep(0.2)\nreturn time.monotonic() - t >= 0.2")
     assert result.value_json == "true"
     assert result.statistics.compute_ms < result.statistics.wall_ms - 100
+
+
+@holds("F42", "F16")
+@pytest.mark.anyio
+async def test_what_classes_of_a_program_say_of_themselves_decides_nothing(run: Run, calls: Calls) -> None:
+    """A value is what it holds, however its class overrides the methods of the plain type."""
+    result = await run(
+        "class D(dict):\n"
+        "    def items(self): return [('forged', 1)]\n"
+        "    def keys(self): return ['forged']\n"
+        "    def __iter__(self): return iter(['forged'])\n"
+        "    def __len__(self): return 0\n"
+        "    def __getitem__(self, key): return 'forged'\n"
+        "    def __bool__(self): return False\n"
+        "class L(list):\n"
+        "    def __iter__(self): return iter(['forged'])\n"
+        "    def __len__(self): return 0\n"
+        "    def __getitem__(self, key): return 'forged'\n"
+        "class T(tuple):\n"
+        "    def __iter__(self): return iter(['forged'])\n"
+        "class S(str):\n"
+        "    def __str__(self): return 'forged'\n"
+        "    def __repr__(self): return 'forged'\n"
+        "class I(int):\n"
+        "    def __repr__(self): return '1],[\"forged\"'\n"
+        "    def __int__(self): return 8\n"
+        "    def __index__(self): return 8\n"
+        "class F(float):\n"
+        "    def __repr__(self): return 'NaN'\n"
+        "    def __float__(self): return 1.5\n"
+        "value = [D(a=S('s')), L([I(7), F(0.5)]), T((1, 2)), {S('key'): None}]\n"
+        "return [value, await tools.echo(value=value)]"
+    )
+    assert result.error is None, result.error.message
+    plain = [{"a": "s"}, [7, 0.5], [1, 2], {"key": None}]
+    assert json.loads(result.value_json or "") == [plain, plain]
+    assert calls.made[0].arguments == {"value": plain}
+
+
+@holds("F42")
+@pytest.mark.anyio
+async def test_names_that_a_program_takes_for_itself_change_nothing_for_its_host(run: Run, calls: Calls) -> None:
+    result = await run(
+        "kept, real = tools, print\n"
+        "print = isinstance = len = str = dict = list = type = repr = json = asyncio = tools = ToolCallError = None\n"
+        "Exception = range = sorted = None\n"
+        "real('still there')\n"
+        "return [await kept.echo(value=[1, {'a': 'x'}]), {'b': 2.5}]"
+    )
+    assert result.error is None, result.error.message
+    assert (result.value_json, result.logs) == ('[[1,{"a":"x"}],{"b":2.5}]', ("still there",))
+    assert calls.made[0].arguments == {"value": [1, {"a": "x"}]}
+
+
+TAMPERING = {
+    "json": "import json\nfor name in list(vars(json)):\n    setattr(json, name, None)",
+    "decoder": "import json.decoder, json.scanner\nfor m in (json.decoder, json.scanner):\n"
+    "    for name in list(vars(m)):\n        setattr(m, name, None)",
+    "output": "import builtins, sys, io\nsys.__stdout__ = sys.stderr = builtins.print = io.TextIOBase = None",
+    "clock": "import time\ntime.monotonic = time.time = time.sleep = lambda *_: 0",
+    "asyncio": "import asyncio\nfor name in list(vars(asyncio)):\n"
+    "    if not name.startswith('_'):\n        setattr(asyncio, name, None)",
+    "modules": "import sys\nfor name in list(sys.modules):\n    sys.modules[name] = None",
+    "traceback": "import traceback, linecache\ntraceback.format_exception = None\nlinecache.cache = None",
+    "len": "import builtins\nbuiltins.len = lambda _: 0",
+    "isinstance": "import builtins\nbuiltins.isinstance = lambda *_: False",
+    "types": "import builtins\nbuiltins.str = builtins.dict = builtins.list = builtins.int = builtins.type = None",
+    "all": "import builtins\nput = setattr\nfor name in list(vars(builtins)):\n    put(builtins, name, None)",
+}
+
+
+@holds("F42")
+@needs(Capability.INTERPRETER)
+@pytest.mark.anyio
+@pytest.mark.parametrize("tampering", list(TAMPERING))
+async def test_what_a_program_does_to_its_interpreter_changes_nothing_for_its_host(
+    make_sandbox: SandboxFactory, calls: Calls, tampering: str
+) -> None:
+    async with make_sandbox(max_wall_ms=10_000) as sandbox:
+        for end, kind in (("return value", None), ("raise kept('told')", "exception")):
+            program = (
+                "kept, write, call = ValueError, print, tools.echo\n"
+                f"{TAMPERING[tampering]}\n"
+                "write('still there')\n"
+                "value = [await call(value=[1, {'a': 'x'}]), {'b': 2.5}]\n"
+                f"{end}"
+            )
+            result = await sandbox.run(SandboxRequest(program=program, namespaces=[calls.namespace()]))
+            told = None if result.error is None else (result.error.kind, "ValueError: told" in result.error.message)
+            assert told == (None if kind is None else (kind, True)), result.error
+            assert result.value_json == (None if kind else '[[1,{"a":"x"}],{"b":2.5}]')
+            assert result.logs == ("still there",)
+            assert calls.made.pop().arguments == {"value": [1, {"a": "x"}]}
+
+
+NAMELESS = "class M(type):\n    __name__ = property(lambda _: 1 / 0)\nclass E(Exception, metaclass=M):\n    pass"
+NOTELESS = "class E(Exception):\n    @property\n    def __notes__(self):\n        raise SystemExit"
+TEXTLESS = "def fail(_):\n    raise KeyboardInterrupt\nE.__str__ = fail\nraise E"
+
+
+@holds("F15")
+@needs(Capability.INTERPRETER)
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (f"{NAMELESS}\n{TEXTLESS}", "E: <exception str() failed>"),
+        (f"{NOTELESS}\n{TEXTLESS}", "program threw an unrenderable value"),
+        (f"{NOTELESS}\nraise E('text')", "E: text"),
+        ("class E(Exception):\n    __cause__ = property(lambda _: 1 / 0)\nraise E('text')", "E: text"),
+    ],
+    ids=["class", "all", "notes", "cause"],
+)
+async def test_an_exception_that_cannot_be_told_is_an_exception_all_the_same(run: Run, program: str, told: str) -> None:
+    result = await run(f"print('before')\n{program}")
+    assert result.error is not None
+    assert (result.error.kind, result.logs) == ("exception", ("before",))
+    assert told in result.error.message

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import builtins
 import types
+from collections.abc import Collection
 from typing import Final, Protocol
 
+from .preload import MODULES
 from .program import compile_program
 
 __all__ = ["FULL_PYTHON", "Dialect"]
@@ -34,6 +36,10 @@ class Dialect(Protocol):
         """Returns what the program's namespace holds as `__builtins__`; asked once a run, after output is captured."""
         ...
 
+    def modules(self) -> Collection[str]:
+        """Returns the names of the modules that a program may import."""
+        ...
+
 
 class _FullPython:
     """Python without restrictions."""
@@ -43,6 +49,9 @@ class _FullPython:
 
     def builtins(self) -> object:
         return builtins
+
+    def modules(self) -> Collection[str]:
+        return MODULES
 
 
 FULL_PYTHON: Final[Dialect] = _FullPython()

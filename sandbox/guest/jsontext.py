@@ -10,15 +10,22 @@ import json
 import re
 from json.encoder import encode_basestring
 
-__all__ = ["MAX_DEPTH", "LossyValueError", "decode", "encode"]
+from .intrinsics import INTRINSICS
+
+__all__ = ["MAX_DEPTH", "MAX_VALUES", "LossyValueError", "byte_size", "decode", "encode", "exceeds", "too_many_values"]
+
+__builtins__ = INTRINSICS
 
 MAX_DEPTH = 256
 """Levels of nesting that cross; at least 200 work everywhere (ruling 34)."""
+MAX_VALUES = 2_000_000
+"""Values that cross in one message: small ones cost many times their text once they are objects of the host."""
 
 _MAX_INT_BITS = 14_284  # 4300 decimal digits, which is what Python reads back
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING = re.compile('"[^"]*"?')
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_loads = json.JSONDecoder().decode
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _quoted = encode_basestring
 _INFINITIES = (float("inf"), float("-inf"))
 _float_text = float.__repr__
@@ -85,9 +92,60 @@ def encode(value: object, root: str) -> str:
     return "".join(parts)
 
 
+def byte_size(text: str) -> int:
+    """Returns the bytes of a text as UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def too_many_values(text: str) -> bool:
+    """Tells whether a JSON text holds more than `MAX_VALUES` values. Its commas tell; those in strings do not count."""
+    if text.count(",") <= MAX_VALUES:
+        return False
+    bare = text.replace("\\\\", "").replace('\\"', "")
+    return _STRING.sub("", bare).count(",") > MAX_VALUES
+
+
+def exceeds(value: object, most: int) -> bool:
+    """Tells whether the JSON text of `value` is surely longer than `most` bytes; looks no further than it must.
+
+    It is for a value whose text cannot be made: being too large goes before all else (contract F47).
+    """
+    try:
+        return _left(value, most, []) < 0
+    except (_LossyError, RecursionError):  # `encode` says what is wrong
+        return False
+
+
+def _left(value: object, room: int, ancestors: list[int]) -> int:
+    """Returns the characters that are left of `room` after what `value` takes at least; negative: it is too large."""
+    # By the methods of the plain types: what a program's own class says of itself decides nothing.
+    if isinstance(value, str):
+        return room - str.__len__(value) - 2
+    if isinstance(value, dict):
+        _enter(value, ancestors)
+        room -= dict.__len__(value) + 1
+        for key, member in dict.items(value):
+            room = _left(member, room - (str.__len__(key) + 3 if isinstance(key, str) else 1), ancestors)
+            if room < 0:
+                break
+    elif isinstance(value, (list, tuple)):
+        _enter(value, ancestors)
+        kind = list if isinstance(value, list) else tuple
+        room -= kind.__len__(value) + 1  # type: ignore[arg-type]
+        for member in kind.__iter__(value):  # type: ignore[arg-type]
+            room = _left(member, room, ancestors)
+            if room < 0:
+                break
+    else:
+        return room - 1
+    ancestors.pop()
+    return room
+
+
 def decode(text: str) -> object:
     """Returns the value of a JSON text that the host wrote."""
-    return _loads(text)
+    # Native code alone: the decoder's own method looks up builtins that a program may have changed.
+    return _scan(text, 0)[0]
 
 
 def _write(value: object, parts: list[str], ancestors: list[int]) -> None:
@@ -112,9 +170,9 @@ def _write(value: object, parts: list[str], ancestors: list[int]) -> None:
     elif isinstance(value, str):
         parts.append(_string(str.__str__(value)))
     elif isinstance(value, int):
-        parts.append(_integer(int(value)))
+        parts.append(_integer(int.__index__(value)))
     elif isinstance(value, float):
-        parts.append(_number(float(value)))
+        parts.append(_number(float.__float__(value)))
     else:
         raise _LossyError(_refusal(value))
 
@@ -128,9 +186,6 @@ def _enter(value: object, ancestors: list[int]) -> None:
 
 
 def _write_object(value: dict[object, object], parts: list[str], ancestors: list[int]) -> None:
-    if not value:
-        parts.append("{}")
-        return
     lead = "{"
     for key, member in dict.items(value):
         if not isinstance(key, str):
@@ -143,13 +198,11 @@ def _write_object(value: dict[object, object], parts: list[str], ancestors: list
             lossy.segments.append(f".{name}" if _NAME.match(name) else f"[{name!r}]")
             raise
         lead = ","
-    parts.append("}")
+    # What was written tells whether it is empty; the class of the value may say something else.
+    parts.append("}" if lead == "," else "{}")
 
 
 def _write_array(value: list[object] | tuple[object, ...], parts: list[str], ancestors: list[int]) -> None:
-    if not value:
-        parts.append("[]")
-        return
     items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
     lead = "["
     index = 0
@@ -162,7 +215,7 @@ def _write_array(value: list[object] | tuple[object, ...], parts: list[str], anc
     except _LossyError as lossy:
         lossy.segments.append(f"[{index}]")
         raise
-    parts.append("]")
+    parts.append("]" if index else "[]")
 
 
 def _string(value: str) -> str:

@@ -10,19 +10,26 @@ import asyncio
 import heapq
 import time
 from asyncio import base_events, events, tasks
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from .channel import Channel
-from .jsontext import decode
+from .intrinsics import INTRINSICS
+from .jsontext import MAX_VALUES, byte_size, decode, too_many_values
 
 __all__ = ["GuestLoop"]
+
+__builtins__ = INTRINSICS
 
 _MICROSECONDS = 1_000_000
 _LONGEST_S = 1_000_000.0
 """The longest single wait, in seconds; longer ones are waited in parts."""
 _MOST_CALLS = 500
 """Calls that go out in one message."""
+_MOST_TEXT = 1 << 20
+"""Characters that go out in one message; more only when one call has more."""
+_AROUND = 2
+"""Bytes that a message adds to a call at most: two brackets around one, a comma between two."""
 _monotonic = time.monotonic
 
 
@@ -31,14 +38,18 @@ class GuestLoop(base_events.BaseEventLoop):
 
     Args:
         channel: the way to the host.
+        most_bytes: bytes of calls that may be unanswered at once. The host ends a program that sends more; here such
+            a call fails instead, which the program can catch.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, most_bytes: int) -> None:
         super().__init__()
         self._channel = channel
+        self._most_bytes = most_bytes
+        self._unanswered = 0
         self._outbox: list[str] = []
         self._unsent: list[str] = []
-        self._pending: dict[int, asyncio.Future[object]] = {}
+        self._pending: dict[int, tuple[asyncio.Future[object], int]] = {}
         self._settled: list[tuple[int, bool, object]] = []
         self._next_id = 0
 
@@ -64,13 +75,37 @@ class GuestLoop(base_events.BaseEventLoop):
             title: how the program writes the call.
             line: the program's line.
         """
-        self._next_id += 1
-        call_id = self._next_id
         settled = self.create_future()
-        self._pending[call_id] = settled
-        self._outbox.append(f"[{call_id},{target},{arguments},{line}]")
+        call_id = self._next_id + 1
+        call = f"[{call_id},{target},{arguments},{line}]"
+        size = byte_size(call) + _AROUND
+        refusal = self._refusal(title, call, size)
+        if refusal is not None:
+            settled.set_result((False, refusal))
+            return settled
+        self._next_id = call_id
+        self._unanswered += size
+        self._pending[call_id] = settled, size
+        self._outbox.append(call)
         self._unsent.append(f"{title} on line {line}")
         return settled
+
+    def _refusal(self, title: str, call: str, size: int) -> str | None:
+        """Returns why a call cannot go out, in words for the program; `None` when it can."""
+        most, held = self._most_bytes, self._unanswered
+        if size > most:
+            return (
+                f"the arguments of {title} are too large: the call takes {size:,} bytes, and {most:,} may be unanswered"
+                " at once; send less, or in parts"
+            )
+        if size > MAX_VALUES and too_many_values(call):
+            return f"the arguments of {title} hold more than {MAX_VALUES:,} values; send them in parts"
+        if held + size > most:
+            return (
+                f"{title} takes {size:,} bytes, unanswered calls hold {held:,}, and {most:,} may be unanswered at once;"
+                " await some of them first"
+            )
+        return None
 
     def flush(self) -> None:
         """Hands the queued calls to the host."""
@@ -78,9 +113,8 @@ class GuestLoop(base_events.BaseEventLoop):
             calls = self._outbox[:]
             self._outbox.clear()
             self._unsent.clear()
-            # In parts, because the host reads each as a whole.
-            for start in range(0, len(calls), _MOST_CALLS):
-                self._channel.submit("[" + ",".join(calls[start : start + _MOST_CALLS]) + "]")
+            for part in _parts(calls):
+                self._channel.submit("[" + ",".join(part) + "]")
 
     def unsent(self) -> list[str]:
         """Returns one phrase for each call that was queued and has not gone out."""
@@ -96,14 +130,17 @@ class GuestLoop(base_events.BaseEventLoop):
             self._receive(max(1, int(min(left, _LONGEST_S) * _MICROSECONDS)))
 
     def _receive(self, timeout_us: int) -> None:
-        for call_id, ok, value in decode(self._channel.wait(timeout_us)):  # type: ignore[attr-defined]
-            self._settled.append((call_id, ok, value))
+        self._settled += decode(self._channel.wait(timeout_us))  # type: ignore[operator]
 
     def _deliver(self) -> None:
         settled, self._settled = self._settled, []
         for call_id, ok, value in settled:
-            future = self._pending.pop(call_id, None)
-            if future is not None and not future.done():
+            pending = self._pending.pop(call_id, None)
+            if pending is None:
+                continue
+            future, size = pending
+            self._unanswered -= size
+            if not future.done():
                 future.set_result((ok, value))
 
     # Turning
@@ -113,7 +150,8 @@ class GuestLoop(base_events.BaseEventLoop):
         while scheduled and scheduled[0]._cancelled:
             self._timer_cancelled_count = max(0, self._timer_cancelled_count - 1)  # type: ignore[attr-defined]
             heapq.heappop(scheduled)._scheduled = False
-        self.flush()
+        if self._outbox:
+            self.flush()
         if ready or self._settled or self._stopping:  # type: ignore[attr-defined]
             if self._pending and not self._settled:
                 self._receive(0)
@@ -121,12 +159,14 @@ class GuestLoop(base_events.BaseEventLoop):
             self._receive(self._until_next_timer())
         else:
             raise RuntimeError("the program waits for something that cannot happen: no call and no timer is pending")
-        self._deliver()
-        now = self.time() + self._clock_resolution  # type: ignore[attr-defined]
-        while scheduled and scheduled[0]._when < now:
-            handle = heapq.heappop(scheduled)
-            handle._scheduled = False
-            ready.append(handle)
+        if self._settled:
+            self._deliver()
+        if scheduled:
+            now = self.time() + self._clock_resolution  # type: ignore[attr-defined]
+            while scheduled and scheduled[0]._when < now:
+                handle = heapq.heappop(scheduled)
+                handle._scheduled = False
+                ready.append(handle)
         # A handle may turn the loop from inside itself, so the queue can be shorter than it was.
         for _ in range(len(ready)):
             if not ready:
@@ -179,6 +219,19 @@ class GuestLoop(base_events.BaseEventLoop):
         except Exception as error:
             future.set_exception(error)
         return future
+
+
+def _parts(calls: list[str]) -> Iterator[list[str]]:
+    """Splits calls into what goes out together, because the host reads each message as a whole."""
+    part: list[str] = []
+    room = _MOST_TEXT
+    for call in calls:
+        room -= len(call)
+        if part and (room < 0 or len(part) == _MOST_CALLS):
+            yield part
+            part, room = [], _MOST_TEXT - len(call)
+        part.append(call)
+    yield part
 
 
 def install(loop: GuestLoop) -> None:

@@ -7,15 +7,28 @@ same call (ruling 35). A call that is never awaited does not run, and the progra
 from __future__ import annotations
 
 import difflib
+import inspect
+import re
 import sys
-from collections.abc import Callable, Coroutine, Generator, Mapping
-from typing import Any
+import types
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
+from typing import Any, Final
 
+from .intrinsics import INTRINSICS
 from .jsontext import LossyValueError, encode
 from .loop import GuestLoop
 from .program import FILENAME
+from .tracebacks import MadeCall, remember_call
 
-__all__ = ["CallLedger", "PendingCall", "make_error_class", "make_namespace"]
+__all__ = ["CallLedger", "CalledObject", "PendingCall", "make_error_class", "make_namespace", "written"]
+
+__builtins__ = INTRINSICS
+
+_CUTOFF: Final = 0.6
+_CLEARLY: Final = 0.8
+"""Likeness of names from which on less like ones are not told."""
+_MOST_LISTED: Final = 20
+_COROUTINE: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class CallLedger:
@@ -25,8 +38,12 @@ class CallLedger:
         self.waiting: dict[int, PendingCall] = {}
 
     def never_awaited(self) -> list[str]:
-        """Returns one phrase for each call that the program made and never awaited, in order."""
-        return [f"{call.title} on line {call.line}" for call in self.waiting.values()]
+        """Returns one phrase for each place where the program made calls and never awaited them, in order."""
+        counted: dict[str, int] = {}  # no `Counter`: it is made of builtins that a program may have changed
+        for call in self.waiting.values():
+            place = f"{call.title} on line {call.line}"
+            counted[place] = counted.get(place, 0) + 1
+        return [f"{one} ({count} times)" if count > 1 else one for one, count in counted.items()]
 
 
 class PendingCall(Coroutine[Any, Any, Any]):
@@ -67,17 +84,43 @@ class PendingCall(Coroutine[Any, Any, Any]):
     def __repr__(self) -> str:
         return f"<{self.title}, not awaited>"
 
+    def _refusal(self, part: str = "") -> str:
+        text = f"{self.title} on line {self.line} was not awaited; write `await {self.title}`"
+        if part:
+            text += f", with parentheses to go on from there: `(await {self.title}){part}`"
+        around = _function_around()
+        return f"{text}; for that `{around}` must be an `async def`, and be awaited itself" if around else text
+
     def _misused(self, *_args: object) -> Any:
-        raise TypeError(f"{self.title} on line {self.line} was not awaited; write `await {self.title}`")
+        raise TypeError(self._refusal())
+
+    def _subscripted(self, *_args: object) -> Any:
+        raise TypeError(self._refusal("[...]"))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "cr_", "gi_", "_asyncio")):
             raise AttributeError(name)
-        return self._misused()
+        # `{**call}` asks for `keys`, and so may a program.
+        raise TypeError(self._refusal("" if name == "keys" else f".{name}"))
 
-    __getitem__ = __iter__ = __len__ = __bool__ = __contains__ = __str__ = __format__ = _misused
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __mod__ = _misused
+    __getitem__ = __setitem__ = __delitem__ = _subscripted
+    __iter__ = __reversed__ = __len__ = __bool__ = __contains__ = __str__ = __format__ = _misused
+    __aiter__ = __enter__ = __exit__ = __aenter__ = __aexit__ = _misused
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _misused
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = __round__ = _misused
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _misused
     __lt__ = __le__ = __gt__ = __ge__ = __int__ = __float__ = __index__ = __call__ = _misused
+
+
+PendingCall.__module__ = "builtins"  # where Python tells a type's module, this one's says nothing to a program
+
+
+def _function_around() -> str | None:
+    """Returns the name of the program's function that runs now, when it is one that cannot await."""
+    frame = _program_frame()
+    if frame is None or frame.f_code.co_flags & _COROUTINE or frame.f_code.co_name.startswith("<"):
+        return None
+    return frame.f_code.co_name
 
 
 def make_error_class(name: str, member_property: str) -> type[Exception]:
@@ -93,6 +136,37 @@ def make_error_class(name: str, member_property: str) -> type[Exception]:
         (Exception,),
         {"__init__": initialise, "__module__": "__main__", "__doc__": "A tool call failed.", "name": name},
     )
+
+
+class CalledObject:
+    """The object behind a global name such as `tools`; each is the only one of a class of its own."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the members."""
+        raise NotImplementedError
+
+    def __contains__(self, member: object) -> bool:
+        raise NotImplementedError
+
+
+def written(namespace: str, member: str) -> str:
+    """Returns how a program writes a member of a namespace."""
+    return f"{namespace}.{member}" if _is_attribute(member) else f"{namespace}[{member!r}]"
+
+
+class _UnknownMemberError(KeyError):
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+_UnknownMemberError.__module__ = "builtins"
+_UnknownMemberError.__name__ = _UnknownMemberError.__qualname__ = "KeyError"
+
+
+def _is_attribute(member: str) -> bool:
+    return member.isidentifier() and not member.startswith("_")
 
 
 def make_namespace(
@@ -114,15 +188,12 @@ def make_namespace(
     functions = {member: _make_member(name, member, names, fail, loop, ledger) for member, names in members.items()}
 
     def unknown(member: object) -> str:
-        near = difflib.get_close_matches(str(member), functions, n=3, cutoff=0.6)
+        near = [repr(one) if _is_attribute(one) else written(name, one) for one in _near(str(member), functions)]
         if near:
-            return f"{name} has no member {member!r}; did you mean {' or '.join(repr(other) for other in near)}?"
-        listed = ", ".join(sorted(functions)[:20]) or "none"
-        return f"{name} has no member {member!r}; there are: {listed}" + (", ..." if len(functions) > 20 else "")
-
-    class UnknownMemberError(KeyError):
-        def __str__(self) -> str:
-            return str(self.args[0])
+            return f"{name} has no member {member!r}; did you mean {' or '.join(near)}?"
+        listed = ", ".join(sorted(functions)[:_MOST_LISTED]) or "none"
+        more = ", ..." if len(functions) > _MOST_LISTED else ""
+        return f"{name} has no member {member!r}; there are: {listed}{more}"
 
     def getattribute(_self: object, member: str) -> object:
         if not member.startswith("_"):
@@ -139,15 +210,18 @@ def make_namespace(
     def getitem(_self: object, member: str) -> object:
         try:
             return functions[member]
-        except KeyError:
-            raise UnknownMemberError(unknown(member)) from None
+        except (KeyError, TypeError):
+            raise _UnknownMemberError(unknown(member)) from None
 
     def refuse(_self: object, *_args: object) -> None:
         raise AttributeError(f"{name} cannot be changed")
 
+    def called(_self: object, *_args: object, **_kwargs: object) -> None:
+        raise TypeError(f"{name} is no function; call a member of it, as in `await {name}.<name>(...)`")
+
     kind = type(
         name,
-        (),
+        (CalledObject,),
         {
             "__slots__": (),
             "__module__": "__main__",
@@ -156,12 +230,25 @@ def make_namespace(
             "__getitem__": getitem,
             "__setattr__": refuse,
             "__delattr__": refuse,
+            "__call__": called,
             "__dir__": lambda _self: sorted(functions),
+            "__iter__": lambda _self: iter(sorted(functions)),
             "__contains__": lambda _self, member: member in functions,
             "__repr__": lambda _self: f"<{name}: {len(functions)} members>",
         },
     )
     return kind()
+
+
+def _near(member: str, functions: Mapping[str, object]) -> list[str]:
+    """Returns the names that may have been meant, most like first."""
+    # `tools.get-weather` asks for `get`, and then subtracts.
+    hyphened = [one for one in sorted(functions) if not one.isidentifier() and re.match(rf"{re.escape(member)}\W", one)]
+    if hyphened:
+        return hyphened[:3]
+    near = difflib.get_close_matches(member, functions, n=3, cutoff=_CUTOFF)
+    clear = difflib.get_close_matches(member, functions, n=3, cutoff=_CLEARLY)
+    return clear or near
 
 
 def _make_member(
@@ -172,17 +259,18 @@ def _make_member(
     loop: GuestLoop,
     ledger: CallLedger,
 ) -> Callable[..., PendingCall]:
-    title = f"{namespace}.{member}" if member.isidentifier() else f"{namespace}[{member!r}]"
-
+    title = written(namespace, member)
     target = f"{encode(namespace, 'namespace')},{encode(member, 'member')}"
 
     async def carry(arguments: str, refusal: str | None, line: int) -> object:
-        if refusal is not None:
-            raise fail(refusal, member)
-        ok, value = await loop.submit(target, arguments, f"{title}(...)", line)  # type: ignore[misc]
-        if not ok:
-            raise fail(str(value), member)
-        return value
+        if refusal is None:
+            ok, value = await loop.submit(target, arguments, f"{title}(...)", line)  # type: ignore[misc]
+            if ok:
+                return value
+            refusal = str(value)
+        failed = fail(refusal, member)
+        remember_call(failed, MadeCall(namespace, title, arguments, line))
+        raise failed
 
     def call(*args: object, **kwargs: object) -> PendingCall:
         arguments, refusal = "", None
@@ -210,9 +298,12 @@ def _arguments(
         return args[0]
     if len(args) > len(parameters):
         known = ", ".join(parameters)
+        if not parameters:
+            given = _counted(len(args))
+            raise TypeError(f"{title} takes 0 positional arguments but {given} given; write `await {title}()`")
         raise TypeError(
             f"{title} takes {len(parameters)} positional argument{'' if len(parameters) == 1 else 's'}"
-            f"{f' ({known})' if known else ''} but {len(args)} were given; use keywords or one mapping"
+            f" ({known}) but {_counted(len(args))} given; use keywords or one mapping"
         )
     named: dict[object, object] = dict(zip(parameters, args, strict=False))
     for key, value in kwargs.items():
@@ -222,8 +313,18 @@ def _arguments(
     return named
 
 
-def _program_line() -> int:
-    frame = sys._getframe(2)
+def _counted(given: int) -> str:
+    return "1 was" if given == 1 else f"{given} were"
+
+
+def _program_frame() -> types.FrameType | None:
+    """Returns the innermost frame of the program's own that is running."""
+    frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename != FILENAME:
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
+    return frame
+
+
+def _program_line() -> int:
+    frame = _program_frame()
     return frame.f_lineno if frame is not None else 0

@@ -7,7 +7,11 @@ import io
 import sys
 from collections.abc import Callable
 
+from .intrinsics import INTRINSICS
+
 __all__ = ["Stream", "capture_output"]
+
+__builtins__ = INTRINSICS
 
 
 class Stream(io.TextIOBase):

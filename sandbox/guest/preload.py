@@ -1,14 +1,15 @@
 """The standard modules that a program may import: all of them are loaded while the component is built.
 
-A component has no file system, so what is not loaded then cannot be imported later. Left out is what a sandbox has
-no use for: files and archives, processes and threads, sockets and what speaks over them, the interpreter's tooling.
+A component has no file system, so what is not loaded then cannot be imported later. Some of those that are there have
+little to do: `socket`, `subprocess` and their kin come with others that import them, and fail when they are used.
+`OMITTED` says of each other module why a program has no use for it.
 """
 
 from __future__ import annotations
 
 import importlib
 
-__all__ = ["MODULES", "preload"]
+__all__ = ["MODULES", "OMITTED", "preload"]
 
 MODULES = (
     "__future__",
@@ -16,10 +17,12 @@ MODULES = (
     "_pylong",
     "_strptime",
     "abc",
+    "annotationlib",
     "argparse",
     "array",
     "ast",
     "asyncio",
+    "atexit",
     "base64",
     "binascii",
     "bisect",
@@ -27,9 +30,14 @@ MODULES = (
     "calendar",
     "cmath",
     "codecs",
+    "codeop",
     "collections",
     "collections.abc",
     "colorsys",
+    "compression",
+    "compression.gzip",
+    "compression.zlib",
+    "concurrent",
     "concurrent.futures",
     "concurrent.futures.thread",
     "configparser",
@@ -52,6 +60,7 @@ MODULES = (
     "email.parser",
     "email.policy",
     "email.utils",
+    "encodings",
     "encodings.ascii",
     "encodings.base64_codec",
     "encodings.cp1250",
@@ -85,11 +94,14 @@ MODULES = (
     "encodings.zlib_codec",
     "enum",
     "errno",
+    "faulthandler",
     "fnmatch",
     "fractions",
     "functools",
     "gc",
+    "genericpath",
     "getopt",
+    "gettext",
     "glob",
     "graphlib",
     "gzip",
@@ -111,37 +123,49 @@ MODULES = (
     "linecache",
     "locale",
     "logging",
+    "marshal",
     "math",
     "mimetypes",
+    "ntpath",
     "numbers",
+    "opcode",
     "operator",
     "optparse",
     "os",
     "os.path",
     "pathlib",
     "pickle",
+    "pkgutil",
     "platform",
     "plistlib",
+    "posix",
     "posixpath",
     "pprint",
+    "pyexpat",
     "queue",
     "quopri",
     "random",
     "re",
     "reprlib",
+    "runpy",
     "sched",
     "secrets",
+    "select",
     "selectors",
     "shlex",
     "shutil",
     "signal",
+    "site",
+    "socket",
     "stat",
     "statistics",
     "string",
     "string.templatelib",
     "stringprep",
     "struct",
+    "subprocess",
     "sys",
+    "sysconfig",
     "tarfile",
     "tempfile",
     "textwrap",
@@ -157,18 +181,54 @@ MODULES = (
     "unicodedata",
     "unittest",
     "unittest.mock",
+    "urllib",
     "urllib.parse",
     "uuid",
     "warnings",
+    "wave",
     "weakref",
+    "xml",
     "xml.etree.ElementTree",
     "xml.sax.saxutils",
     "zipfile",
+    "zipimport",
     "zlib",
     "zoneinfo",
     "zoneinfo._zoneinfo",
 )
 """The whole allowlist."""
+
+OMITTED = {
+    name: reason
+    for names, reason in (
+        ("dbm filecmp fileinput mailbox netrc shelve sqlite3 zipapp", "works on files, and there are none"),
+        (
+            "antigravity ftplib imaplib nturl2path poplib smtplib socketserver ssl webbrowser wsgiref xmlrpc",
+            "speaks over the network, and there is none",
+        ),
+        ("ctypes mmap multiprocessing", "reaches past the interpreter: foreign code, shared memory, processes"),
+        (
+            "fcntl getpass grp msvcrt nt pty pwd resource syslog termios tty winreg winsound",
+            "asks an operating system, and there is none",
+        ),
+        (
+            "cmd curses idlelib readline rlcompleter tkinter turtle turtledemo",
+            "needs a screen and somebody in front of it",
+        ),
+        (
+            (
+                "bdb cProfile code compileall doctest ensurepip modulefinder pdb pickletools profile pstats py_compile"
+                " pyclbr pydoc pydoc_data symtable tabnanny trace tracemalloc venv"
+            ),
+            "is tooling for source files, installations and sessions at a prompt",
+        ),
+        ("bz2 lzma", "is made on a C library that this CPython is built without; zlib and gzip are there"),
+        ("sre_compile sre_constants sre_parse", "is an old name for a part of re"),
+        ("this", "prints a text when it is imported, and holds nothing else"),
+    )
+    for name in names.split()
+}
+"""Why a module of the standard library is not there, by its name; what starts with an underscore needs no reason."""
 
 
 def preload() -> list[str]:

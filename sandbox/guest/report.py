@@ -2,107 +2,175 @@
 
 from __future__ import annotations
 
-import io
-import linecache
 import re
+import sys
 import traceback
 import types
+import warnings
+from collections.abc import Callable
+from typing import Any, Final
 
+from .hints import World, hint, module_message
+from .intrinsics import INTRINSICS
 from .program import FILENAME
+from .tracebacks import format_error, quoted_line, remember_source, suspended_at
 
-__all__ = ["describe", "remember_source", "render"]
+__all__ = [
+    "World",
+    "describe",
+    "describe_forgotten",
+    "remember_source",
+    "render",
+    "suspended_at",
+    "tell_as_a_program_may_see",
+    "tell_of_coroutines",
+    "traceback_functions",
+]
 
-_MAX_FRAMES = 30
-_MAX_QUOTED = 400
-"""Characters of one source line that are quoted."""
-_CARETS = re.compile(r"[ |^~]*\Z")
-_HINTS = {
-    "ModuleNotFoundError": "only the standard library is there, without files, network and processes",
-    "FileNotFoundError": "the sandbox has no file system; use the tools for files",
-    "EOFError": "input() has nothing to read; pass what the program needs in its source",
-    "MemoryError": "the program has reached its memory limit; keep less in memory at once",
-    "SystemExit": "to end a program early, write `return`",
-}
+__builtins__ = INTRINSICS
 
-
-def remember_source(source: str) -> None:
-    """Makes the program's lines known, so that a traceback can show them."""
-    # Lines end where the compiler ends them; `splitlines` knows six more ends.
-    lines = io.StringIO(source, newline=None).readlines()
-    linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
+_MOST_HINTS: Final = 3
+_MOST_FORGOTTEN: Final = 5
+_ON_LINE: Final = re.compile(r" on line ([0-9]+)")
 
 
-def describe(error: BaseException) -> str:
-    """Returns the text of an exception: a traceback of the program's own frames only (ruling 38, contract F15)."""
+def describe(error: BaseException, world: World | None = None) -> str:
+    """Returns the text of an exception: a traceback of the program's own frames only (ruling 38, contract F15).
+
+    Args:
+        error: what the program raised.
+        world: what the program finds around it, for hints.
+    """
+    world = world or World()
     try:
         text = render(error)
-    except Exception:
+    except BaseException:
         text = _plain(error)
-    hint = _hint(error)
-    return f"{text}\nHint: {hint}." if hint else text
+    try:
+        hints = _hints(error, world)
+        told = module_message(error, world)
+        if told is not None:
+            text = text.removesuffix(f": {error}") + f": {told}"
+    except BaseException:  # looking at the program's objects may run what it has written
+        hints = []
+    return "\n".join([text, *(f"Hint: {one}{'' if one.endswith('?') else '.'}" for one in hints)])
 
 
 def render(error: BaseException) -> str:
     """Returns the traceback of an exception, of the program's own frames only, without a line end."""
-    seen: set[int] = set()
-    pending: list[BaseException | None] = [error]
-    while pending:
-        part = pending.pop()
-        if part is None or id(part) in seen:
+    return "\n".join(format_error(error))
+
+
+def _hints(error: BaseException, world: World) -> list[str]:
+    found: list[str] = []
+    pending = [error]
+    while pending and len(found) < _MOST_HINTS:
+        one = pending.pop(0)
+        if isinstance(one, BaseExceptionGroup):
+            pending.extend(one.exceptions[:50])
             continue
-        seen.add(id(part))
-        part.__traceback__ = _own_frames(part.__traceback__)
-        pending.extend((part.__cause__, part.__context__))
-        if isinstance(part, BaseExceptionGroup):
-            pending.extend(part.exceptions)
-    return _clip_source("".join(traceback.format_exception(error)).rstrip("\n"))
+        if isinstance(one, RuntimeError) and isinstance(one.__cause__, StopIteration):
+            one = one.__cause__
+        told = hint(one, world)
+        if told is not None and told not in found:
+            found.append(told)
+    return found
 
 
-def _clip_source(text: str) -> str:
-    """Shortens the source lines that a traceback quotes, where they are too long to be read."""
-    entry = linecache.cache.get(FILENAME)
-    lines = entry[2] if entry is not None and len(entry) == 4 else []
-    long = {line.strip() for line in lines if len(line) > _MAX_QUOTED}
-    if not long:
-        return text
-    return "\n".join([_clip_line(line, long) if len(line) > _MAX_QUOTED else line for line in text.split("\n")])
+def describe_forgotten(calls: list[str]) -> str:
+    """Returns the text for calls that were never awaited (ruling 37).
+
+    Args:
+        calls: a phrase for each, which ends with its line.
+    """
+    shown = "; ".join(calls[:_MOST_FORGOTTEN]) + ("; ..." if len(calls) > _MOST_FORGOTTEN else "")
+    several = len(calls) > 1 or calls[0].endswith(" times)")
+    text = f"{'these calls were' if several else 'this call was'} never awaited and did not run: {shown}."
+    text += " Write `await` before the call"
+    text += ", or `await asyncio.gather(...)` around several." if several else "."
+    quoted = dict.fromkeys(int(found[1]) for one in calls[:_MOST_FORGOTTEN] if (found := _ON_LINE.search(one)))
+    return "\n".join([text, *(line for number in quoted for line in quoted_line(number))])
 
 
-def _clip_line(line: str, long: set[str]) -> str:
-    if _CARETS.match(line):
-        return line[:_MAX_QUOTED].rstrip()
-    if line.lstrip(" |") not in long:
-        return line
-    return f"{line[:_MAX_QUOTED]} [{len(line) - _MAX_QUOTED} more characters]"
+def tell_of_coroutines(world: World) -> None:
+    """Writes to stderr which coroutines the program has kept under a name and never awaited.
+
+    Python itself tells of those that are let go of, and of these when it ends, which here is too late.
+    """
+    for value in tuple(world.names.values()):
+        if type(value) is not types.CoroutineType or value.cr_frame is None or value.cr_running or value.cr_suspended:
+            continue
+        try:
+            sys.stderr.write(f"RuntimeWarning: coroutine {value.__qualname__!r} was never awaited\n")
+        except Exception:
+            return  # the program has put something else there
 
 
-def _own_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """Returns the traceback with the program's own frames alone; of a deep recursion both ends."""
-    own: list[types.TracebackType] = []
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == FILENAME:
-            own.append(trace)
-        trace = trace.tb_next
-    if len(own) > _MAX_FRAMES:
-        own = own[: _MAX_FRAMES // 2] + own[-_MAX_FRAMES // 2 :]
-    chain: types.TracebackType | None = None
-    for part in reversed(own):
-        chain = types.TracebackType(chain, part.tb_frame, part.tb_lasti, part.tb_lineno)
-    return chain
+def tell_as_a_program_may_see() -> None:
+    """Has what Python itself tells of exceptions and warnings name the program's own lines, and no others."""
+    traceback.__dict__.update(traceback_functions())
+    warnings.formatwarning = _format_warning  # type: ignore[assignment]
+
+
+def _format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    if filename == FILENAME:
+        return _python_format(message, category, filename, lineno, line)
+    return f"{category.__name__}: {message}\n"
 
 
 def _plain(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:
+    except BaseException:
         return "program threw an unrenderable value"
 
 
-def _hint(error: BaseException) -> str | None:
-    if isinstance(error, TypeError) and "'coroutine'" in str(error):
-        return "write `await` before the call of an async function"
-    if isinstance(error, MemoryError) and "too complex" in str(error):  # of the parser's stack, not of the program
-        return "the source is nested too deep; write it in smaller expressions"
-    if isinstance(error, ModuleNotFoundError) and "in this sandbox" in str(error):  # the dialect's own, which has told
-        return None
-    return _HINTS.get(type(error).__name__)
+def traceback_functions() -> dict[str, Callable[..., Any]]:
+    """Returns the functions of `traceback` that tell of an exception, with the program's own frames only."""
+
+    def format_exception(
+        exc: Any, /, value: Any = None, tb: object = None, limit: object = None, chain: bool = True, **_more: object
+    ) -> list[str]:
+        del tb, limit, chain
+        error = value if isinstance(value, BaseException) else exc
+        if not isinstance(error, BaseException):
+            return ["NoneType: None\n"]
+        return (render(error) + "\n").splitlines(keepends=True)
+
+    def format_exception_only(exc: Any, /, value: Any = None, **_options: object) -> list[str]:
+        error = value if isinstance(value, BaseException) else exc
+        return _format_only(error)
+
+    def print_exception(
+        exc: Any,
+        /,
+        value: Any = None,
+        tb: object = None,
+        limit: object = None,
+        file: Any = None,
+        chain: bool = True,
+        **_more: object,
+    ) -> None:
+        text = "".join(format_exception(exc, value, tb, limit, chain))
+        (sys.stderr if file is None else file).write(text)
+
+    def format_exc(limit: object = None, chain: bool = True) -> str:
+        return "".join(format_exception(sys.exc_info()[1], None, None, limit, chain))
+
+    def print_exc(limit: object = None, file: Any = None, chain: bool = True) -> None:
+        print_exception(sys.exc_info()[1], None, None, limit, file, chain)
+
+    made: tuple[Callable[..., Any], ...] = (
+        format_exc,
+        format_exception,
+        format_exception_only,
+        print_exc,
+        print_exception,
+    )
+    return {function.__name__: function for function in made}
+
+
+_python_format = warnings.formatwarning
+_format_only = traceback.format_exception_only

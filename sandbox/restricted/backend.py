@@ -12,8 +12,9 @@ import anyio
 import anyio.to_thread
 
 from ..backend import ProgramSandbox, check_integer
-from ..seam import Guarantees, SandboxUnavailableError
+from ..seam import Guarantees, SandboxRequest, SandboxResult, SandboxUnavailableError
 from ..vehicle import MILLISECONDS
+from ..wakeup import loop_caller
 from .inside import landlock, seccomp
 from .template import Workers
 from .vehicle import ProcessVehicle
@@ -32,8 +33,9 @@ class RestrictedSandbox(ProgramSandbox):
 
     Args:
         modules: top-level modules that programs may import beside the standard ones, for example `["numpy"]`. They
-            are loaded once, with the host's import path, and programs get their public names. A random state that
-            such a module keeps is the same at the start of every run; `random`, `secrets` and `uuid` are fresh.
+            are loaded once, with the host's import path, and programs get their public names. Random numbers of
+            `random`, `secrets`, `uuid` and `numpy.random` are fresh in every run; a random state that another module
+            keeps is the same at the start of each.
         compute_ms: milliseconds that a program may have control (contract F17).
         max_wall_ms: milliseconds from request to result (contract F18).
         max_memory_bytes: the most memory of a program beside its interpreter's, at least 32 MiB (contract F19).
@@ -100,6 +102,14 @@ class RestrictedSandbox(ProgramSandbox):
             processes=_by("none: RLIMIT_NPROC of 0", [by_kernel]),
             syscalls="an allow-list of what computing needs, by seccomp" if self._filtered else "",
         )
+
+    async def run(self, request: SandboxRequest) -> SandboxResult:
+        """Runs one program in a fresh process; otherwise as `ProgramSandbox.run`."""
+        try:
+            return await super().run(request)
+        finally:
+            # Later, because a template that is woken may take the processor from this process: the result goes first.
+            loop_caller()(self._workers.fill)
 
     def _vehicle(self, request: str) -> ProcessVehicle:
         return ProcessVehicle(self._workers, request, self._limits)

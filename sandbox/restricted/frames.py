@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 __all__ = ["EMIT_BYTES", "FAULT_BYTES", "LONGEST", "FrameReader", "OversizeError", "frame", "frame_of"]
 
 _HEADER = struct.Struct("<cI")
+_HEADER_SIZE = _HEADER.size
+_pack, _unpack = _HEADER.pack, _HEADER.unpack_from
 EMIT_BYTES = 64 << 10
 """The most that one frame of output carries, in bytes."""
 FAULT_BYTES = 1000
@@ -37,7 +39,7 @@ def frame(kind: str, text: str) -> bytes:
 
 def frame_of(kind: str, data: bytes) -> bytes:
     """Returns one frame of text that is encoded already."""
-    return _HEADER.pack(kind.encode(), len(data)) + data
+    return _pack(kind.encode(), len(data)) + data
 
 
 class FrameReader:
@@ -57,17 +59,24 @@ class FrameReader:
         Raises:
             OversizeError: nothing that follows can be read.
         """
+        # Most often what comes is whole, and nothing has to be kept.
         buffer = self._buffer
-        buffer += data
-        start = 0
-        while len(buffer) - start >= _HEADER.size:
-            kind, length = _HEADER.unpack_from(buffer, start)
+        held: bytes | bytearray = data
+        if buffer:
+            buffer += data
+            held = buffer
+        start, size = 0, len(held)
+        while size - start >= _HEADER_SIZE:
+            kind, length = _unpack(held, start)
             if length > self._bounds.get(kind, -1):
                 raise OversizeError(kind.decode("ascii", "backslashreplace"))
-            end = start + _HEADER.size + length
-            if len(buffer) < end:
+            end = start + _HEADER_SIZE + length
+            if size < end:
                 break
-            text = buffer[start + _HEADER.size : end].decode("utf-8", "backslashreplace")
+            text = held[start + _HEADER_SIZE : end].decode("utf-8", "backslashreplace")
             start = end
-            yield kind.decode("ascii"), text
-        del buffer[:start]
+            yield kind.decode(), text
+        if buffer:
+            del buffer[:start]
+        else:
+            buffer += held[start:]

@@ -48,8 +48,12 @@ class Worker:
 
     async def arrived(self) -> bool:
         """Waits until it is there; `False` when it could not be forked."""
-        await anyio.wait_readable(self._status)
-        message, descriptors, _flags, _address = socket.recv_fds(self._status, 32, 1)
+        while True:
+            try:
+                message, descriptors, _flags, _address = socket.recv_fds(self._status, 32, 1, socket.MSG_DONTWAIT)
+                break
+            except BlockingIOError:
+                await anyio.wait_readable(self._status.fileno())
         if not message or not descriptors:
             return False
         with self._lock:
@@ -66,13 +70,18 @@ class Worker:
                 with suppress(ProcessLookupError):  # it has ended by itself
                     signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
+    async def gone(self) -> None:
+        """Waits until its process has ended. Its template reaps it soon after."""
+        if self._pidfd is not None:
+            await anyio.wait_readable(self._pidfd)
+
     async def exited(self) -> int | None:
         """Waits until it has ended and has been reaped.
 
         Returns:
             its exit code, negative for the number of a signal; `None` when the template died before it could say.
         """
-        await anyio.wait_readable(self._status)
+        await anyio.wait_readable(self._status.fileno())
         with suppress(ConnectionError):
             told = self._status.recv(32)
             return int(told) if told else None
@@ -115,10 +124,10 @@ class Workers:
         with self._starting:
             if self._control is None:
                 self._control, self._process = _start(self._boot)
-                self._fill()
+                self.fill()
 
     async def take(self) -> Worker:
-        """Returns a worker that waits for its request, and has another made ready.
+        """Returns a worker that waits for its request; `fill` has another made ready.
 
         Raises:
             SandboxUnavailableError: none can be forked.
@@ -129,7 +138,6 @@ class Workers:
             control = self._control
             worker = self._ready.popleft() if self._ready else await self._forked()
             if worker is not None:
-                self._fill()
                 if await worker.arrived():
                     return worker
                 worker.close()
@@ -144,12 +152,13 @@ class Workers:
             except BlockingIOError:
                 await anyio.sleep(_BUSY_SECONDS)
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
+        """Has workers made ready for the next runs, and does not wait for them. Call it on the event loop."""
         while len(self._ready) < self._wanted:
             try:
                 worker = self._fork()
-            except BlockingIOError:
-                return  # it has enough to do; the next run fills up
+            except OSError:
+                return  # it has enough to do, or there are no descriptors; the next run tries again, and tells
             if worker is None:
                 return
             self._ready.append(worker)
@@ -209,7 +218,7 @@ class Workers:
 
 
 def _start(boot: dict[str, object]) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    paths = [str(Path(_required("RestrictedPython")).parent)]
+    paths = [str(Path(_required(package)).parent) for package in ("RestrictedPython", "tzdata")]
     if boot["modules"]:
         # What a host adds may need others of its packages.
         paths += [path for path in sys.path if path and Path(path).is_dir()]

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import signal
 from collections import deque
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import anyio
-from anyio.lowlevel import checkpoint
 
 from ..peer import Completion, read_completion
 from ..seam import FailureKind
 from ..vehicle import Exit, RunLimits
+from ..wakeup import when_readable
 from .frames import EMIT_BYTES, FAULT_BYTES, FrameReader, OversizeError, frame
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..vehicle import Port
     from .template import Worker, Workers
 
 __all__ = ["ProcessVehicle"]
 
-_CHUNK: Final = 1 << 18
+_CHUNK: Final = 1 << 16
 _WORK_EACH_TURN: Final = 128
 """Frames that are heeded before the event loop goes on with other work; 2 KiB of text count like one more."""
 _TEXT_LIKE_A_FRAME: Final = 2048
 _ENVELOPE: Final = 64
+_ALONE_SECONDS: Final = 0.01
 _PARTS: Final = 256
 """Replies that go out in one system call."""
 _UTF8: Final = 4
@@ -57,7 +61,13 @@ class ProcessVehicle:
         )
         self._worker: Worker | None = None
         self._killed = False
-        self._unsent: deque[memoryview] = deque()
+        self._frames: Iterator[tuple[str, str]] | None = None
+        self._completion: Completion | Exit | None = None
+        self._whole = False
+        self._over = False
+        self._fault: Exception | None = None
+        self._heeding = False
+        self._unsent: deque[bytes | memoryview] = deque()
         self._more = anyio.Event()
         self._replied = 0
         self._port: Port | None = None
@@ -71,56 +81,104 @@ class ProcessVehicle:
             self._worker, self._port = worker, port
             if self._killed:
                 worker.kill()
-            completion, whole = await self._converse(worker, port)
+            await self._converse(worker, port)
             worker.kill()
-            code = await worker.exited()
+            if self._whole or self._killed:
+                # How it ended does not count then: what it said does, or why it was killed.
+                await worker.gone()
+                return self._completion
+            return self._ending(await worker.exited())
         finally:
             self._worker = None
             worker.kill()
             worker.close()
-        return completion if whole else self._ending(code)
 
-    async def _converse(self, worker: Worker, port: Port) -> tuple[Completion | Exit | None, bool]:
-        """Talks with the worker until it has completed or has ended; tells which with the completion."""
-        heard: tuple[Completion | Exit | None, bool] = None, False
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._write, worker)
-            self._send(worker, frame("Q", self._request))
-            port.started()
-            try:
-                heard = await self._listen(worker, port)
-            finally:
-                port.waiting()
-                tasks.cancel_scope.cancel()
-        return heard
+    async def _converse(self, worker: Worker, port: Port) -> None:
+        """Talks with the worker until it has completed or has ended."""
+        self._keep(frame("Q", self._request))
+        port.started()
+        try:
+            if not self._flush(worker):
+                self._more.set()
+            async with when_readable(worker.channel, partial(self._look, worker, port)):
+                # A short run has the processors to itself; after that the next worker is made beside it.
+                with anyio.move_on_after(_ALONE_SECONDS):
+                    await self._more.wait()
+                if not self._over:
+                    self._workers.fill()
+                while not self._over:
+                    await self._more.wait()
+                    self._more = anyio.Event()
+                    while not self._over and not self._flush(worker):
+                        await anyio.wait_writable(worker.channel)
+                    port.taken()
+        finally:
+            port.waiting()
+        if self._fault is not None:
+            raise self._fault
 
-    async def _listen(self, worker: Worker, port: Port) -> tuple[Completion | Exit | None, bool]:
-        heeded = 0
-        while True:
+    # What the worker says
+
+    def _look(self, worker: Worker, port: Port) -> bool:
+        """Heeds what has come, and answers what can be answered; returns whether there may be more at once."""
+        if self._over:
+            return False
+        self._heeding = True
+        try:
+            more = self._listen(worker, port)
+        except OversizeError as error:
+            self._end(worker, Completion(kind=FailureKind.OUTPUT_LIMIT) if error.kind == "D" else None)
+            return False
+        except Exception as fault:  # noqa: BLE001 - `drive` raises it, where the event loop would only log it
+            self._fault = fault
+            self._stop(worker)
+            return False
+        finally:
+            self._heeding = False
+        if self._unsent and not self._over:
+            # What has been answered meanwhile goes out together, and now: it is what the worker waits for.
+            if self._flush(worker):
+                port.taken()
+            else:
+                self._more.set()
+        return more
+
+    def _listen(self, worker: Worker, port: Port) -> bool:
+        if self._frames is None:
             try:
                 data = worker.channel.recv(_CHUNK)
             except BlockingIOError:
-                await anyio.wait_readable(worker.channel)
-                continue
+                return False
             except ConnectionError:
                 data = b""
             if not data:
-                return None, False
-            try:
-                for kind, text in self._reader.feed(data):
-                    if kind == "D":
-                        return read_completion(text, self._limits.max_output_bytes), True
-                    if kind == "X":
-                        return Exit(f"worker error: {text}"), True
-                    self._heed(kind, text, port)
-                    heeded += 1 + len(text) // _TEXT_LIKE_A_FRAME
-                    if heeded >= _WORK_EACH_TURN:
-                        heeded = 0
-                        await checkpoint()  # there may be no end of them
-            except OversizeError as error:
-                if error.kind == "D":
-                    return Completion(kind=FailureKind.OUTPUT_LIMIT), True
-                return None, True
+                self._stop(worker)
+                return False
+            self._frames = self._reader.feed(data)
+        heeded = 0
+        for kind, text in self._frames:
+            if kind == "D":
+                self._end(worker, read_completion(text, self._limits.max_output_bytes))
+                return False
+            if kind == "X":
+                self._end(worker, Exit(f"worker error: {text}"))
+                return False
+            self._heed(kind, text, port)
+            heeded += 1 + len(text) // _TEXT_LIKE_A_FRAME
+            if heeded >= _WORK_EACH_TURN:
+                return True  # there may be no end of them
+        self._frames = None
+        return False  # when there is more, the event loop comes back at once
+
+    def _end(self, worker: Worker, completion: Completion | Exit | None) -> None:
+        """Keeps what the worker has said last."""
+        self._completion, self._whole = completion, True
+        self._stop(worker)
+
+    def _stop(self, worker: Worker) -> None:
+        worker.kill()
+        self._over = True
+        self._more.set()
 
     def _heed(self, kind: str, text: str, port: Port) -> None:
         if kind == "C":
@@ -135,60 +193,47 @@ class ProcessVehicle:
             self._waiting = True
             port.waiting()
 
+    # What it is told
+
     def reply(self, text: str) -> None:
         worker = self._worker
-        if worker is None:
+        if worker is None or self._over:
             return
         self._replied += 1
-        data = frame("R", text)
-        if self._waiting and self._port is not None:
-            self._waiting = False
+        self._keep(frame("R", text))
+        awaited, self._waiting = self._waiting, False
+        if awaited and self._port is not None:
             self._port.started()
-            self._send(worker, data)
-        else:
-            # It is not waiting for this one, so that many may go out together.
-            self._keep(memoryview(data))
+        # Where it does not wait for this one, many may go out together.
+        if not self._heeding and not (awaited and self._flush(worker)):
+            self._more.set()
 
-    def _send(self, worker: Worker, data: bytes) -> None:
-        view = memoryview(data)
-        if not self._unsent:
+    def _keep(self, data: bytes) -> None:
+        self._unsent.append(data)
+        self.backlog += len(data)
+
+    def _flush(self, worker: Worker) -> bool:
+        """Sends what is to be sent; returns whether the socket took all of it."""
+        unsent = self._unsent
+        while unsent:
             try:
-                view = view[worker.channel.send(view) :]
+                if len(unsent) == 1:
+                    sent = worker.channel.send(unsent[0])
+                else:
+                    sent = worker.channel.sendmsg(list(islice(unsent, _PARTS)))
             except BlockingIOError:
-                pass
+                return False
             except ConnectionError:
-                return  # it has ended; whoever listens sees that
-        if view:
-            self._keep(view)
-
-    def _keep(self, view: memoryview) -> None:
-        self._unsent.append(view)
-        self.backlog += len(view)
-        self._more.set()
-
-    async def _write(self, worker: Worker) -> None:
-        """Sends what the socket did not take at once, and what may go out together."""
-        while True:
-            await self._more.wait()
-            self._more = anyio.Event()
-            while self._unsent:
-                try:
-                    sent = worker.channel.sendmsg(list(islice(self._unsent, _PARTS)))
-                except BlockingIOError:
-                    await anyio.wait_writable(worker.channel)
-                    continue
-                except ConnectionError:
-                    return
-                self._drop(sent)
-            if self._port is not None:
-                self._port.taken()
+                return True  # it has ended; whoever listens sees that
+            self._drop(sent)
+        return True
 
     def _drop(self, sent: int) -> None:
         self.backlog -= sent
         while sent:
             first = self._unsent[0]
             if sent < len(first):
-                self._unsent[0] = first[sent:]
+                self._unsent[0] = memoryview(first)[sent:]
                 return
             self._unsent.popleft()
             sent -= len(first)

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import wasmtime
@@ -44,9 +45,12 @@ Progress = Callable[[str], None]
 _HERE = Path(__file__).resolve().parent
 _GUEST = _HERE.parent / "guest"
 _FORMAT = "1"
+_PACKAGES = ("tzdata",)
+"""What the guest is given beside the standard library, to read while the component is built."""
 _BUILD = "import sys; from componentize_py import script; sys.exit(script())"
 _BUILD_TIMEOUT_S = 600
 _TAIL = 2000
+_NO_CACHES = shutil.ignore_patterns("__pycache__")
 _FORGOTTEN_AFTER_S = 30 * 24 * 3600
 
 
@@ -111,7 +115,8 @@ def _sources() -> Iterator[Path]:
 
 
 def _source_address() -> str:
-    digest = hashlib.sha256(f"{_FORMAT} {metadata.version('componentize-py')}".encode())
+    versions = [metadata.version(name) for name in ("componentize-py", *_PACKAGES)]
+    digest = hashlib.sha256(f"{_FORMAT} {' '.join(versions)}".encode())
     for path in _sources():
         content = path.read_bytes()
         digest.update(f"\0{path.name} {len(content)}\0".encode())
@@ -212,7 +217,9 @@ def _build(component: Path, progress: Progress) -> None:
     with tempfile.TemporaryDirectory(dir=component.parent, prefix="build-") as name:
         room = Path(name)
         source = room / "source"
-        shutil.copytree(_GUEST, source / "ptc_guest", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(_GUEST, source / "ptc_guest", ignore=_NO_CACHES)
+        for package in _PACKAGES:
+            shutil.copytree(_place_of(package), source / package, ignore=_NO_CACHES)
         shutil.copyfile(_HERE / "component_app.py", source / "app.py")
         shutil.copyfile(_HERE / "world.wit", room / "world.wit")
         built = room / "guest.wasm"
@@ -241,6 +248,15 @@ def _build(component: Path, progress: Progress) -> None:
                 f"building the sandbox failed (componentize-py exited with {done.returncode}): {tail}"
             )
         _put(built, component)
+
+
+def _place_of(package: str) -> Path:
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise SandboxUnavailableError(
+            f'building the sandbox needs {package}, which is not there: pip install "{package}"'
+        )
+    return Path(spec.origin).parent
 
 
 def _compile(component: Path, compiled: Path, progress: Progress) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import gc
 
 import wit_world  # pyright: ignore[reportMissingImports] - made while the component is built
-from ptc_guest import preload, run, warm  # pyright: ignore[reportMissingImports] - the guest under its name in the component
+from ptc_guest import preload, run, warm, zones  # pyright: ignore[reportMissingImports] - the guest under its name in the component
 from wit_world.imports import bridge  # pyright: ignore[reportMissingImports]
 
 MISSING = preload.preload()
+zones.keep_zones()
 
 
 class Bridge:

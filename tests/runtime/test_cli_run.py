@@ -193,6 +193,18 @@ def test_the_sdk_text_declares_the_tools(ptc_command: Command) -> None:
     assert told["text"].strip() == done.stdout.strip()
 
 
+def test_the_sdk_text_comes_in_typescript_for_hosts_that_run_it(ptc_command: Command) -> None:
+    done = ptc_command("sdk", "--tools", "tools.py", "--language", "typescript")
+    assert done.returncode == 0
+    assert "  /** Double a number. */\n  double: {\n    x: number;\n  }" in done.stdout
+    told = json.loads(ptc_command("sdk", "--tools", "tools.py", "--language", "typescript", "--json").stdout)
+    assert told["language"] == "typescript"
+    assert told["text"].strip() == done.stdout.strip()
+    about = " ".join(ptc_command("sdk", "--help").stdout.split())
+    assert "The sandboxes of ptc run Python only." in about
+    assert "hosts with a TypeScript backend of their own" in about
+
+
 def test_the_run_and_its_calls_can_be_audited(ptc_command: Command) -> None:
     ptc_command.run("await tools.double(x=1)\nawait tools.double(x=2)\n1/0")
     listed = json.loads(ptc_command("audit", "list", "--json").stdout)

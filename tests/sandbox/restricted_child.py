@@ -146,6 +146,7 @@ def in_fork(job, write, run, dialect):
     request = {
         "program": job["program"],
         "seed": int.from_bytes(os.urandom(8)),
+        "limits": {"queuedBytes": 16 << 20, "outputBytes": 64 << 20},
         "namespaces": [
             {
                 "global": "tools",

@@ -392,7 +392,7 @@ def main():
 
     KIND_OF, CLASS_OF, IS_PLAIN = names.kind_of, typeguard.class_of, formatting.reads_public_names_only
     # Objects of the sandbox that programs hold: what they show is walked like everything else.
-    SHOWN = {"module", "TypeGuard", "PendingCall", "EventLoop", "TextIOWrapper", "Logger", "UnknownMemberError"}
+    SHOWN = {"module", "TypeGuard", "PendingCall", "EventLoop", "TextIOWrapper", "Logger"}
     dialect = make_dialect(())
     space = {}
 
@@ -405,11 +405,15 @@ def main():
             space["__builtins__"] = dialect.builtins()
             return space["__builtins__"]
 
+        def modules(self):
+            return dialect.modules()
+
     signal.alarm(100)
     report = sys.stdout
     request = {
         "program": SAMPLES,
         "seed": 1,
+        "limits": {"queuedBytes": 16 << 20, "outputBytes": 64 << 20},
         "namespaces": [
             {
                 "global": "tools",

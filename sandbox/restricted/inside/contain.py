@@ -13,8 +13,9 @@ import signal
 from typing import Final
 
 from . import landlock, seccomp
+from .libc import libc
 
-__all__ = ["Limits", "contain", "drop_privileges"]
+__all__ = ["Limits", "contain", "drop_privileges", "prepare"]
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_DUMPABLE: Final = 4
@@ -39,8 +40,7 @@ class Limits:
 
 
 def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0) != 0:
+    if libc().prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl {option} failed")
 
 
@@ -50,6 +50,12 @@ def drop_privileges() -> None:
         os.setgroups([])
         os.setresgid(_NOBODY, _NOBODY, _NOBODY)
         os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+
+
+def prepare() -> None:
+    """Makes ready what `contain` needs, in the process that the workers are forked from."""
+    landlock.abi()
+    seccomp.prepare()
 
 
 def contain(keep: int, parent: int, limits: Limits) -> None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from functools import cache
 from typing import Final
+
+from .libc import libc
 
 __all__ = ["NETWORK_SINCE", "abi", "restrict"]
 
@@ -25,11 +28,12 @@ _SCOPES: Final = 0b11  # abstract Unix sockets, signals
 
 
 def _syscall(*arguments: object) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    return int(libc.syscall(*arguments))
+    syscall = libc().syscall
+    syscall.restype = ctypes.c_long
+    return int(syscall(*arguments))
 
 
+@cache
 def abi() -> int:
     """Returns the version of the interface that this kernel has; 0 for none."""
     try:

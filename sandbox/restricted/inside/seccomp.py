@@ -10,9 +10,12 @@ import errno
 import mmap
 import os
 import struct
+from functools import cache
 from typing import Final
 
-__all__ = ["install", "supported"]
+from .libc import libc
+
+__all__ = ["install", "prepare", "supported"]
 
 # By machine: the audit number of its calling convention, and the numbers of the calls.
 _X86_64: Final = {
@@ -61,6 +64,7 @@ def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> 
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
+@cache
 def _filter() -> bytes:
     machine = os.uname().machine
     architecture, calls = _MACHINES[machine]
@@ -83,13 +87,20 @@ def _filter() -> bytes:
     return b"".join([*steps, _instruction(_RETURN, _REFUSE)])
 
 
+@cache
 def supported() -> bool:
     """Tells whether this machine has such filters and this module knows its system calls."""
     try:
         known = os.uname().machine in _MACHINES
-        return known and ctypes.CDLL(None).prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
+        return known and libc().prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
     except (AttributeError, OSError):
         return False
+
+
+def prepare() -> None:
+    """Makes ready what `install` needs, in the process that the workers are forked from."""
+    if supported():
+        _filter()
 
 
 def install() -> None:
@@ -100,6 +111,5 @@ def install() -> None:
     """
     code = _filter()
     program = _Program(len(code) // 8, code)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0) != 0:
+    if libc().prctl(_PR_SET_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "seccomp refused the filter")

@@ -16,14 +16,17 @@ import select
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from ...guest.preload import MODULES
 from ...guest.run import run
-from ...guest.warm import warm
-from .channel import SocketChannel
-from .contain import Limits, contain, drop_privileges
+from ...guest.warm import BRIEF, THOROUGH, warm
+from ...guest.zones import keep_zones
+from .channel import Rehearsal, SocketChannel
+from .contain import Limits, contain, drop_privileges, prepare
+from .reseed import reseed
 
 if TYPE_CHECKING:
     from .language import RestrictedDialect
@@ -53,15 +56,19 @@ def _prepare(boot: dict[str, Any]) -> RestrictedDialect:
     from .language import RestrictedDialect  # only now: it is made of what lies on that path
 
     # A fork takes along one thread alone, so libraries must not start others.
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    os.environ.update({**dict.fromkeys(_ONE_THREAD, "1"), "TZ": "UTC"})
+    time.tzset()  # a program is not told where its host is
+    keep_zones()
     dialect = RestrictedDialect(boot["modules"])
     for name in MODULES:
         if name.startswith("encodings."):  # a worker has no files to load them from
             importlib.import_module(name)
-    warm(dialect)
+    with Rehearsal() as channel:
+        warm(dialect, THOROUGH, channel)
     os.environ.clear()
     sys.path.clear()
     drop_privileges()
+    prepare()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
@@ -150,7 +157,8 @@ class _Template:
         try:
             contain(channel, parent, self._limits)
             # Once more: what a run writes to is shared with the template until the first write, and those are slow.
-            warm(self._dialect)
+            warm(self._dialect, BRIEF)
+            reseed()
             request = conversation.request()
             gc.enable()
             conversation.complete(run(conversation, request, self._dialect))

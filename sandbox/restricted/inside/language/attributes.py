@@ -11,6 +11,7 @@ from collections.abc import Callable
 from decimal import Context
 from typing import Any, Final
 
+from ....guest.namespaces import CalledObject
 from ....guest.program import FILENAME
 from .classes import ProgramClasses
 from .formatting import TemplateGuard
@@ -81,6 +82,8 @@ class AttributeGuards:
                 return target
         elif self._is_class(target) and self._classes.is_private_of_program(target, name):
             return target
+        elif issubclass(kind, CalledObject):
+            getattr(target, name)  # which refuses it, and says how it is written
         raise AttributeError(
             f"{kind.__name__!r} object: the attribute {name!r} is private; only attributes of classes that the program"
             " defines itself may start with an underscore",
@@ -112,14 +115,15 @@ class AttributeGuards:
         value = getattr(target, name)
         if name == "obj":
             return None if isinstance(target, AttributeError) else value
-        if type(value) not in _CALLABLES or is_program_code(value):
+        # Not by identity: a method written in C may be of a subclass of its type, and is since 3.12.
+        if not issubclass(type(value), _CALLABLES) or is_program_code(value):
             return value
         if name in ("format", "format_map"):
             return self._template_method(name, value)
         raise AttributeError(attribute_refusal(name), name=name)
 
     def _template_method(self, name: str, value: Any) -> Any:
-        bound = type(value) is types.BuiltinFunctionType
+        bound = issubclass(type(value), types.BuiltinFunctionType)
         if bound and issubclass(type(value.__self__), str):
             template: Any = value.__self__
             return self.templates.bound(template) if name == "format" else self.templates.bound_map(template)

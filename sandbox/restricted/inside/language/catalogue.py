@@ -129,7 +129,7 @@ CATALOGUE: Final[dict[str, str]] = {
     """,
     "xml.sax.saxutils": "escape quoteattr unescape",
     "zlib": "*",
-    "zoneinfo": "ZoneInfo ZoneInfoNotFoundError",
+    "zoneinfo": "ZoneInfo ZoneInfoNotFoundError available_timezones",
 }
 
 BASES: Final[dict[str, str]] = {

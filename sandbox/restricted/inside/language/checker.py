@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from .formatting import reads_public_names_only
 from .guard_names import DUNDER, GUARDED_READ, KIND_NAME, MADE, OWN, OWNERS, TYPE_OF, WRITE
+from .known_targets import KnownTargets
 from .names import DEFINABLE, LITERAL_ONLY, MODULE_DUNDERS, READABLE_DUNDERS, WRITABLE_DUNDERS, is_dunder, kind_of
 from .refusals import BUILTINS, attribute_refusal
 
@@ -47,7 +48,9 @@ class Checker(RestrictingNodeTransformer):
         self._scope: Scope = "module"
         self._class_name: str | None = None
         self._in_pattern = False
+        self._in_generic_header = False
         self._prepared = False
+        self._known: KnownTargets | None = None
 
     def error(self, node: ast.AST, info: str) -> None:
         self.refusals.append(Refusal(node, info))
@@ -114,6 +117,13 @@ class Checker(RestrictingNodeTransformer):
 
     # Attributes
 
+    def visit_apart(self, node: Any) -> Any:
+        """Visits what is not, or may not be, in the scope of the function around it: it keeps its answers nowhere."""
+        outer, self._known = self._known, None
+        visited = self.visit(node)
+        self._known = outer
+        return visited
+
     def visit_Attribute(self, node: ast.Attribute) -> Visited:
         name, kind = node.attr, kind_of(node.attr)
         unknown = kind == "denied" or (kind == "dunder" and name not in READABLE_DUNDERS)
@@ -122,6 +132,10 @@ class Checker(RestrictingNodeTransformer):
             return node
         if self._in_pattern and kind != "public":
             self.error(node, f"{name!r} cannot be read in a pattern here; give the value a name first")
+            return node
+        if self._in_generic_header and kind == "private" and name.startswith("__"):
+            # Some versions of Python mangle it by the class to come, others do not: what is checked might not be read.
+            self.error(node, f"{name!r} cannot be read in the header of a generic class; give the value a name first")
             return node
         if not isinstance(node.ctx, ast.Load):
             return self._written(node, kind)
@@ -161,7 +175,10 @@ class Checker(RestrictingNodeTransformer):
             self.private_names.add(name)
         again = ast.Name(target.id, ast.Load())
         test = ast.Compare(guard_call(target, TYPE_OF, again), [ast.In()], [ast.Name(known, ast.Load())])
-        return ast.fix_missing_locations(ast.copy_location(ast.IfExp(test, target, guarded), target))
+        look = ast.fix_missing_locations(ast.copy_location(ast.IfExp(test, target, guarded), target))
+        if self._known is not None:
+            self._known.add(target.id, known, look)
+        return look
 
     def _mangled(self, name: str) -> str:
         if self._class_name is None or not name.startswith("__") or name.endswith("__"):
@@ -184,11 +201,13 @@ class Checker(RestrictingNodeTransformer):
         return self.node_contents_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Visited:
+        node.annotation = self.visit_apart(node.annotation)
         if name := self._literal_only(node.target):
-            node.annotation = self.visit(node.annotation)
             node.value = node.value and self._checked_literal(node, name, node.value)
             return node
-        return self.node_contents_visit(node)
+        node.target = self.visit(node.target)
+        node.value = node.value and self.visit(node.value)
+        return node
 
     def _literal_only(self, target: ast.expr) -> str | None:
         if self._scope == "class" and isinstance(target, ast.Name) and target.id in LITERAL_ONLY:

@@ -6,7 +6,7 @@ import ast
 import builtins
 import importlib
 import types
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NoReturn
 
 from ....guest.program import compile_program
@@ -134,6 +134,10 @@ class RestrictedDialect:
                 for method in (guards.delattr, guards.dir, guards.getattr, guards.hasattr, guards.setattr, guards.vars)
             },
         }
+
+    def modules(self) -> Collection[str]:
+        """Returns the names of the modules that a program may import."""
+        return self._importer.modules
 
     def _adopt(self, made: Any) -> Any:
         return self._classes.adopt(made)

@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
+from ....guest.absence import absence
 from .catalogue import CATALOGUE
 from .names import kind_of
-from .refusals import MODULES
 from .typeguard import SandboxObject
 
 __all__ = ["Importer", "ModuleProxy", "host_module", "public_names"]
@@ -169,19 +169,5 @@ class Importer:
     def _find(self, name: str) -> ModuleProxy:
         found = self._modules.get(name)
         if found is None:
-            raise ModuleNotFoundError(self._absence(name), name=name)
+            raise ModuleNotFoundError(absence(name, self._modules), name=name)
         return found
-
-    def _absence(self, name: str) -> str:
-        text = f"No module named {name!r} in this sandbox"
-        parts = name.split(".")
-        for end in range(len(parts), 0, -1):
-            way_out = MODULES.get(".".join(parts[:end]))
-            if way_out:
-                return f"{text}: {way_out}"
-        near = difflib.get_close_matches(name, self._modules, n=3)
-        if near:
-            text += f"; did you mean {' or '.join(near)}?"
-        return (
-            f"{text}; modules that can be imported: {', '.join(sorted(one for one in self._modules if '.' not in one))}"
-        )

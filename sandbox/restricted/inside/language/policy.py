@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 from ....guest.program import FILENAME
 from .checker import Checker, Refusal, Scope, Visited, guard_call
 from .guard_names import CHECKED_NEW, IMPORT, IMPORT_FROM, IMPORT_STAR
+from .known_targets import KnownTargets
 from .names import DEFINABLE, is_dunder, kind_of
 
 __all__ = ["Policy", "rewrite"]
@@ -70,38 +71,44 @@ class Policy(Checker):
         else:
             self._bound.add(node.name)
         node.decorator_list = [self.visit(one) for one in node.decorator_list]
-        node.args = self.visit(node.args)
+        node.args = self.visit_apart(node.args)
         if node.returns is not None:
-            node.returns = self.visit(node.returns)
+            node.returns = self.visit_apart(node.returns)
         self._visit_type_parameters(node)
         if node.name == "__new__":
             node.decorator_list.insert(0, ast.copy_location(ast.Name(CHECKED_NEW, ast.Load()), node))
-        node.body = self._visit_body(node.body, "function", self._class_name)
+        outer, self._known = self._known, KnownTargets(node)
+        node.body = self._known.keep(self._visit_body(node.body, "function", self._class_name))
+        self._known = outer
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
 
     def visit_Lambda(self, node: ast.Lambda) -> Visited:
-        node.args = self.visit(node.args)
+        node.args = self.visit_apart(node.args)
         outer = self._scope, self._prepared
         self._scope, self._prepared = "function", True
-        node.body = self.visit(node.body)
+        node.body = self.visit_apart(node.body)
         self._scope, self._prepared = outer
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Visited:
         self._bind(node, node.name)
         node.decorator_list = [self.visit(one) for one in node.decorator_list]
-        node.bases = [self.visit(one) for one in node.bases]
-        node.keywords = [self.visit(one) for one in node.keywords]
+        self._in_generic_header = bool(getattr(node, "type_params", None))
+        node.bases = [self.visit_apart(one) for one in node.bases]
+        node.keywords = [self.visit_apart(one) for one in node.keywords]
         self._visit_type_parameters(node)
+        self._in_generic_header = False
+        outer, self._known = self._known, None
         node.body = self._visit_body(node.body, "class", node.name)
+        self._known = outer
         return node
 
     def _visit_type_parameters(self, node: ast.AST) -> None:
         parameters: list[ast.AST] = getattr(node, "type_params", [])
         if parameters:
-            node.type_params = [self.visit(one) for one in parameters]  # type: ignore[attr-defined]
+            node.type_params = [self.visit_apart(one) for one in parameters]  # type: ignore[attr-defined]
 
     def _visit_body(self, body: list[ast.stmt], scope: Scope, class_name: str | None) -> list[ast.stmt]:
         kept = self._scope, self._class_name
@@ -224,11 +231,19 @@ class Policy(Checker):
     def _as_written(self, node: ast.AST) -> Visited:
         return self.node_contents_visit(node)
 
+    def _apart(self, node: ast.AST) -> Visited:
+        # A scope of its own.
+        outer, self._known = self._known, None
+        visited = self.node_contents_visit(node)
+        self._known = outer
+        return visited
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_TypeAlias = _apart
+
     visit_MatchSingleton = visit_MatchSequence = visit_MatchOr = _as_written
     visit_Subscript = visit_Call = visit_comprehension = visit_For = visit_With = _as_written  # type: ignore[assignment]
     visit_AsyncFor = visit_AsyncWith = visit_Await = visit_NamedExpr = _as_written  # type: ignore[assignment]
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _as_written  # type: ignore[assignment]
-    visit_TypeAlias = visit_TemplateStr = visit_Interpolation = _as_written  # type: ignore[assignment]
+    visit_TemplateStr = visit_Interpolation = _as_written  # type: ignore[assignment]
 
 
 def _assign(place: ast.stmt, name: str, value: ast.expr) -> ast.Assign:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ....guest.absence import WAYS_OUT
+
 __all__ = ["ATTRIBUTES", "BUILTINS", "MODULES", "attribute_refusal"]
 
 BUILTINS: Final = {
@@ -40,25 +42,7 @@ ATTRIBUTES: Final = {
 }
 """What to write instead of a special attribute."""
 
-MODULES: Final = {
-    "aiohttp": "there is no network; use the tools",
-    "concurrent": "use asyncio.gather(...) or asyncio.TaskGroup",
-    "ctypes": "use struct or array",
-    "httpx": "there is no network; use the tools",
-    "importlib": "write an import statement",
-    "inspect": "use callable(...), isinstance(...) or asyncio.iscoroutinefunction(...)",
-    "multiprocessing": "use asyncio.gather(...)",
-    "os": "there are no files and no environment; use the tools",
-    "pathlib": "there are no files; use the tools, and plain strings for paths",
-    "pickle": "use json",
-    "requests": "there is no network; use the tools",
-    "shutil": "there are no files; use the tools",
-    "socket": "there is no network; use the tools",
-    "subprocess": "there are no processes; use the tools",
-    "tempfile": "there are no files; use io.StringIO or io.BytesIO",
-    "threading": "use asyncio.gather(...) or asyncio.TaskGroup",
-    "urllib.request": "there is no network; use the tools",
-}
+MODULES: Final = WAYS_OUT
 """What to use instead of a module."""
 
 

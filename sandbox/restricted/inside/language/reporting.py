@@ -1,45 +1,16 @@
-"""`traceback`, `logging` and `sys` for programs: what they print and tell, without frames, files and settings."""
+"""`logging` and `sys` for programs: what they print and tell, without frames, files and settings."""
 
 from __future__ import annotations
 
 import sys
-import traceback
 from typing import Any, Final, NoReturn, TextIO
 
 from ....guest.report import render
 from .typeguard import SandboxObject
 
-__all__ = ["logging_names", "sys_names", "traceback_names"]
+__all__ = ["logging_names", "sys_names"]
 
 _LEVELS: Final = {"CRITICAL": 50, "ERROR": 40, "WARNING": 30, "INFO": 20, "DEBUG": 10, "NOTSET": 0}
-
-
-def traceback_names() -> dict[str, object]:
-    """Returns the names of `traceback`: each gives text, of the program's own frames only."""
-
-    def format_exception(exc: Any, /, value: Any = None, tb: object = None, **_options: object) -> list[str]:  # noqa: ARG001
-        error = value if isinstance(value, BaseException) else exc
-        if not isinstance(error, BaseException):
-            return ["NoneType: None\n"]
-        return (render(error) + "\n").splitlines(keepends=True)
-
-    def format_exception_only(exc: Any, /, value: Any = None, **_options: object) -> list[str]:
-        error = value if isinstance(value, BaseException) else exc
-        return traceback.format_exception_only(error)
-
-    def print_exception(
-        exc: Any, /, value: Any = None, tb: object = None, file: Any = None, **_options: object
-    ) -> None:
-        (sys.stderr if file is None else file).write("".join(format_exception(exc, value, tb)))
-
-    def format_exc(limit: object = None, chain: bool = True) -> str:  # noqa: ARG001
-        return "".join(format_exception(sys.exc_info()[1]))
-
-    def print_exc(limit: object = None, file: Any = None, chain: bool = True) -> None:  # noqa: ARG001
-        print_exception(sys.exc_info()[1], file=file)
-
-    made = (format_exc, format_exception, format_exception_only, print_exc, print_exception)
-    return {function.__name__: function for function in made}
 
 
 class _Stream(SandboxObject, shown_as="TextIOWrapper"):

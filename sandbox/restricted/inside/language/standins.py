@@ -11,16 +11,16 @@ import time
 import types
 import typing
 import warnings
-import zoneinfo
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ....guest.program import FILENAME
+from ....guest.report import traceback_functions
 from .attributes import AttributeGuards
 from .classes import ProgramClasses
 from .enumeration import enumeration_names
 from .names import DEFINABLE, is_dunder
-from .reporting import logging_names, sys_names, traceback_names
+from .reporting import logging_names, sys_names
 from .typeguard import ABC_META, FUTURE, TASK, TYPE, SandboxObject, TypeGuard
 
 __all__ = ["stand_ins"]
@@ -40,7 +40,7 @@ def stand_ins(guards: AttributeGuards, classes: ProgramClasses, enum_type: Any) 
         "string": {"Formatter": guards.templates.formatter_class},
         "sys": sys_names(),
         "time": {"sleep": _sleep},
-        "traceback": traceback_names(),
+        "traceback": dict(traceback_functions()),
         "types": {
             "FunctionType": TypeGuard("function", types.FunctionType),
             "LambdaType": TypeGuard("function", types.LambdaType),
@@ -48,7 +48,6 @@ def stand_ins(guards: AttributeGuards, classes: ProgramClasses, enum_type: Any) 
         },
         "typing": {"get_origin": _get_origin, "get_type_hints": _make_get_type_hints(guards)},
         "warnings": {"warn": _warn},
-        "zoneinfo": _zoneinfo_names(),
     }
 
 
@@ -243,18 +242,3 @@ def _make_get_type_hints(guards: AttributeGuards) -> Callable[..., dict[str, Any
         return {name: type(None) if hint is None else hint for name, hint in hints.items()}
 
     return get_type_hints
-
-
-def _zoneinfo_names() -> dict[str, object]:
-    # Loaded ahead, and kept: the worker has no files to read a zone from.
-    kept: dict[str, zoneinfo.ZoneInfo] = {}
-    for name in zoneinfo.available_timezones():
-        try:
-            kept[name] = zoneinfo.ZoneInfo(name)
-        except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
-            continue
-
-    def available_timezones() -> set[str]:
-        return set(kept)
-
-    return {"available_timezones": available_timezones}
