@@ -57,16 +57,16 @@ def compile_program(
     body = [top.visit(node) for node in module.body if node not in futures]
     if not top.returns:
         _give_last_expression(body)
-    shared = sorted(top.bound - _nonlocal_names(module))
-    first: list[ast.stmt] = [ast.Global(names=shared)] if shared else []
+    shared = sorted(top.bound - _nonlocal_names(module, source))
+    start = ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
+    first: list[ast.stmt] = [ast.copy_location(ast.Global(names=shared), start)] if shared else []
     entry = ast.AsyncFunctionDef(
         name=_ENTRY,
         args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
-        body=[*first, *body, ast.Pass()],
+        body=[*first, *body, start],
         decorator_list=[],
     )
-    module.body = [*futures, entry]
-    ast.fix_missing_locations(module)
+    module.body = [*futures, ast.copy_location(entry, start)]
     code = compile(module, FILENAME, "exec", dont_inherit=True)
     return code, {_RETURNED: Returned, _STAR: _import_star}
 
@@ -81,18 +81,26 @@ def _import_star(module: str, namespace: dict[str, object]) -> None:
         namespace[name] = getattr(source, name)
 
 
-def _call(name: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=list(args), keywords=[])
+def _call(place: ast.expr | ast.stmt, name: str, *args: ast.expr) -> ast.Call:
+    """Makes a call that stands at the place of a node."""
+    function = ast.copy_location(ast.Name(id=name, ctx=ast.Load()), place)
+    return ast.copy_location(ast.Call(func=function, args=list(args), keywords=[]), place)
+
+
+def _constant(place: ast.expr | ast.stmt, value: str | bool) -> ast.Constant:
+    return ast.copy_location(ast.Constant(value=value), place)
 
 
 def _give_last_expression(body: list[ast.stmt]) -> None:
     if body and isinstance(body[-1], ast.Expr):
         last = body[-1]
-        given = _call(_RETURNED, last.value, ast.Constant(value=False))
+        given = _call(last, _RETURNED, last.value, _constant(last, value=False))
         body[-1] = ast.copy_location(ast.Return(value=given), last)
 
 
-def _nonlocal_names(module: ast.Module) -> set[str]:
+def _nonlocal_names(module: ast.Module, source: str) -> set[str]:
+    if "nonlocal" not in source:
+        return set()
     return {name for node in ast.walk(module) if isinstance(node, ast.Nonlocal) for name in node.names}
 
 
@@ -110,7 +118,7 @@ class _TopLevel(ast.NodeTransformer):
         self.returns = True
         self.generic_visit(node)
         if node.value is not None:
-            node.value = ast.copy_location(_call(_RETURNED, node.value), node.value)
+            node.value = _call(node.value, _RETURNED, node.value)
         return node
 
     def visit_Yield(self, node: ast.Yield | ast.YieldFrom) -> ast.AST:
@@ -146,8 +154,8 @@ class _TopLevel(ast.NodeTransformer):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
         if [alias.name for alias in node.names] == ["*"] and node.module:
-            namespace = _call("globals")
-            return ast.copy_location(ast.Expr(_call(_STAR, ast.Constant(value=node.module), namespace)), node)
+            given = _call(node, _STAR, _constant(node, node.module), _call(node, "globals"))
+            return ast.copy_location(ast.Expr(given), node)
         self.bound.update(alias.asname or alias.name for alias in node.names)
         return node
 
