@@ -109,8 +109,9 @@ from .registry import (
     tool,
 )
 from .runtime.agent import Agent, AgentDescription
+from .runtime.discovery import Discovery
 from .runtime.dispatch import DispatchLogEntry
-from .runtime.errors import CodeRunFailedError
+from .runtime.errors import CodeRunFailedError, ProgramRefusedError
 from .runtime.executor import BindableExecutor, NativeExecutor, PtcExecutor
 from .runtime.host import Host
 from .runtime.listening import DispatchLogListener
@@ -119,6 +120,7 @@ from .runtime.policies.approval import ApprovalPolicy, Approvals
 from .runtime.policies.gate import PermissionGate, PermissionRule
 from .runtime.policies.presets import PermissionPresets, Preset
 from .runtime.policies.timeout import TimeoutPolicy
+from .runtime.preflight import Preflight, PreflightReport, PreflightUnavailableError
 from .sandbox.restricted import RestrictedSandbox
 from .sandbox.seam import (
     BindingCall,
@@ -164,6 +166,7 @@ __all__ = [
     "Deny",
     "DiffCallCard",
     "DiffResultCard",
+    "Discovery",
     "DispatchLogEntry",
     "DispatchLogListener",
     "DispatchView",
@@ -196,7 +199,11 @@ __all__ = [
     "PostToolDecision",
     "PreExecuteListener",
     "PreToolDecision",
+    "Preflight",
+    "PreflightReport",
+    "PreflightUnavailableError",
     "Preset",
+    "ProgramRefusedError",
     "PtcExecutor",
     "ReadCard",
     "RecordedResult",

@@ -19,6 +19,7 @@ from ..registry import (
     Missing,
     PipelineCall,
     Signal,
+    ToolDefinition,
     ToolExecution,
     ToolExecutionInput,
     ToolExecutionResult,
@@ -88,12 +89,13 @@ class SubCall:
         input: what the pipeline is given when the call starts.
         pipeline_call: the call in the pipeline; `None` until it starts, which is when its definition counts (C7, E20).
         mode: whether its body may overlap with others, as asked when it started.
+        provided: the executor's own definition that it calls; `None` for what the registry has.
         settled: whether its body has ended, or it needs none.
         outcome: its result, once it has been committed.
     """
 
     __slots__ = ("_answered", "_callback", "_over", "call_id", "input", "line", "logged", "mode", "name", "outcome",
-                 "pipeline_call", "refusal", "settled")  # fmt: skip
+                 "pipeline_call", "provided", "refusal", "settled")  # fmt: skip
 
     def __init__(
         self,
@@ -101,12 +103,14 @@ class SubCall:
         logged: JsonValue,
         line: int,
         over: Callable[[], str | None],
+        provided: ToolDefinition | None = None,
     ) -> None:
         self.call_id = input.call_id
         self.name = input.name
         self.input = input
         self.logged = logged
         self.line = line
+        self.provided = provided
         self.pipeline_call: PipelineCall | None = None
         self.mode: Literal["parallel", "exclusive"] = "exclusive"
         self.settled = False

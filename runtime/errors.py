@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..registry import HarnessError
 
-__all__ = ["CodeRunFailedError"]
+__all__ = ["CodeRunFailedError", "ProgramRefusedError"]
 
 _HINTS = {
     "output-limit": "print and return less; count, filter or cut it down in the program.",
@@ -34,3 +36,31 @@ class CodeRunFailedError(HarnessError):
         super().__init__(text)
         self.kind = kind
         self.logs = logs
+
+
+class ProgramRefusedError(HarnessError):
+    """A program was not run, because it makes calls that cannot be right; nothing of it has had an effect.
+
+    Args:
+        findings: one line for each mistake, with the line of the program, the tool and the argument.
+        left_out: how many more there are.
+    """
+
+    default_code = "PROGRAM_REFUSED"
+
+    def __init__(self, findings: Sequence[str], left_out: int = 0) -> None:
+        total = len(findings) + left_out
+        mistakes = "1 mistake" if total == 1 else f"{total} mistakes"
+        more = [f"and {left_out} more"] if left_out else []
+        super().__init__(
+            "\n".join(
+                [
+                    f"the program was not run: it has {mistakes} in its use of the tools, and none of its calls was made.",
+                    *findings,
+                    *more,
+                    "Mend this, and send the whole program again.",
+                ]
+            )
+        )
+        self.findings = tuple(findings)
+        self.left_out = left_out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..registry import (
@@ -12,6 +12,7 @@ from ..registry import (
     ToolBatchExecutionError,
     ToolBatchInput,
     ToolBatchResult,
+    ToolDefinition,
     ToolExecution,
     ToolExecutor,
     ToolView,
@@ -20,6 +21,8 @@ from ..registry import (
 )
 from ..registry import NativeExecutor as BoundNativeExecutor
 from ..sandbox.seam import Sandbox
+from .discovery import Discovery, SdkBudget
+from .preflight import Preflight
 from .run_code import RUN_CODE, make_run_code
 
 __all__ = ["BindableExecutor", "NativeExecutor", "PtcExecutor"]
@@ -73,9 +76,17 @@ class PtcExecutor:
             its agents have.
         max_parallel_tool_calls: how many root calls of a batch may run at once; `run_code` itself never overlaps.
         max_parallel_sub_calls: how many tools of one program may run at once (contract E18).
+        sdk_budget: the most tokens that the SDK text may take, its instructions included. While all tools fit in full
+            that is what the model is told; beyond it an index of them, and programs get the calls of `discovery`.
+            The index has a line for each tool, or the names alone, or the groups of names with their sizes: the first
+            of these that fits, and what is shortest when none does. `None` tells everything in full.
+        count_tokens: counts the tokens of a text as your model does. When `None` it is one token for every four bytes
+            of UTF-8, some 0 to 15 % more than common tokenizers count.
+        discovery: how the two calls are named, `tools.search` and `tools.describe` when `None`.
+        preflight: checks each program against the types of its tools before it runs; `None` runs programs as they are.
 
     Raises:
-        ValueError: for a cap that is not a positive integer.
+        ValueError: for a cap or a budget that is not a positive integer.
     """
 
     def __init__(
@@ -84,10 +95,18 @@ class PtcExecutor:
         sandbox: Sandbox,
         max_parallel_tool_calls: int = DEFAULT_PARALLEL,
         max_parallel_sub_calls: int = DEFAULT_PARALLEL,
+        sdk_budget: int | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+        discovery: Discovery | None = None,
+        preflight: Preflight | None = None,
     ) -> None:
         self.sandbox = sandbox
         self.max_parallel_tool_calls = positive_cap("max_parallel_tool_calls", max_parallel_tool_calls)
         self.max_parallel_sub_calls = positive_cap("max_parallel_sub_calls", max_parallel_sub_calls)
+        self.sdk_budget = None if sdk_budget is None else positive_cap("sdk_budget", sdk_budget)
+        self.count_tokens = count_tokens
+        self.discovery = discovery
+        self.preflight = preflight
 
     @property
     def labels(self) -> dict[str, str]:
@@ -108,10 +127,23 @@ class _BoundPtcExecutor:
         self._pipeline = pipeline
         self._max_parallel = executor.max_parallel_tool_calls
         self._faults: dict[tuple[object, str], Exception] = {}
-        self.transport = make_run_code(pipeline, executor.sandbox, executor.max_parallel_sub_calls, self._take_fault)
+        self._sdk: SdkBudget | None = None
+        if executor.sdk_budget is not None:
+            self._sdk = SdkBudget(pipeline.registry, executor.sdk_budget, executor.count_tokens, executor.discovery)
+        self.transport = make_run_code(
+            pipeline,
+            executor.sandbox,
+            executor.max_parallel_sub_calls,
+            self._take_fault,
+            self._provided,
+            executor.preflight,
+        )
 
     def _take_fault(self, call: ToolExecution, fault: Exception) -> None:
         self._faults[call.agent, call.call_id] = fault
+
+    def _provided(self, tools: ToolView) -> Sequence[ToolDefinition]:
+        return () if self._sdk is None else self._sdk.plan(tools).provided
 
     def describe(self, tools: ToolView) -> ExecutorDescription:
         """Tells the model of `run_code` alone."""
@@ -121,6 +153,8 @@ class _BoundPtcExecutor:
 
     def sections(self, tools: ToolView) -> Sequence[str]:
         """Returns the SDK text, the one section of the prompt that this executor owns."""
+        if self._sdk is not None:
+            return [self._sdk.plan(tools).fitted.text.text]
         # Here, because only a prompt needs the templates: `ptc run` starts without them.
         from ..sdk_gen import render_python
 

@@ -116,7 +116,9 @@ class Lane:
             return False
         # Asked anew at each attempt: what calls before it changed in the registry counts (contract E19).
         made = call.input
-        call.mode = self._pipeline.classify(made.name, made.arguments, made.agent, made.tool_set, parent=made.parent)
+        call.mode = self._pipeline.classify(
+            made.name, made.arguments, made.agent, made.tool_set, parent=made.parent, provided=call.provided
+        )
         return self._in_flight == 0 if call.mode == "exclusive" else self._in_flight < self._max_parallel
 
     async def _start(self, call: SubCall) -> None:
@@ -130,7 +132,7 @@ class Lane:
                 return
         self._exclusive = call.mode == "exclusive"
         self._started.append(call)
-        call.pipeline_call = started = self._pipeline.call(call.input)
+        call.pipeline_call = started = self._pipeline.call(call.input, provided=call.provided)
         try:
             await started.prepare()
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself

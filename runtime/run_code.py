@@ -6,7 +6,7 @@ The definition belongs to the executor and not to the registry, which only reser
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,6 +29,7 @@ from ..registry import (
     materialise,
     text_block,
 )
+from ..registry.views import schema_of
 from ..sandbox.seam import (
     BindingCall,
     BindingError,
@@ -42,14 +43,15 @@ from ..sandbox.seam import (
     SandboxUnavailableError,
 )
 from .dispatch import SubCall, run_over, sub_call_input
-from .errors import CodeRunFailedError
+from .errors import CodeRunFailedError, ProgramRefusedError
 from .lane import Lane
 from .rendering import render_outcome, render_value
 
 if TYPE_CHECKING:
     from ..registry import ContentBlock, SessionLog
+    from .preflight import Preflight
 
-__all__ = ["NAMESPACE", "RUN_CODE", "FaultReport", "make_run_code"]
+__all__ = ["NAMESPACE", "RUN_CODE", "FaultReport", "Provide", "make_run_code"]
 
 RUN_CODE = "run_code"
 """The transport's name."""
@@ -86,9 +88,21 @@ _LOGGER = logging.getLogger("ptc.runtime")
 FaultReport: TypeAlias = Callable[[ToolExecution, Exception], None]
 """Takes a fault of the host in a `run_code` call, so that whoever runs the batch can raise it."""
 
+Provide: TypeAlias = Callable[[ToolView], Sequence[ToolDefinition]]
+"""Gives the tools of the executor's own that programs have beside those of a view; their names are free in it."""
+
+
+def _nothing(_view: ToolView) -> Sequence[ToolDefinition]:
+    return ()
+
 
 def make_run_code(
-    pipeline: Pipeline, sandbox: Sandbox, max_parallel_sub_calls: int, report: FaultReport
+    pipeline: Pipeline,
+    sandbox: Sandbox,
+    max_parallel_sub_calls: int,
+    report: FaultReport,
+    provide: Provide = _nothing,
+    preflight: Preflight | None = None,
 ) -> ToolDefinition:
     """Makes the `run_code` of one executor (contract E1 to E8).
 
@@ -97,12 +111,17 @@ def make_run_code(
         sandbox: where programs run.
         max_parallel_sub_calls: how many tools of one program may run at once.
         report: told of faults of the host, for example a record that could not be written.
+        provide: the tools of the executor's own that a program has.
+        preflight: checks programs before they run.
     """
 
     async def execute(arguments: Any, run: ToolRunContext) -> JsonValue:
         if not arguments["description"].strip():
             raise ValueError("invalid description: expected a non-empty string")
-        return await _Program(pipeline, sandbox, max_parallel_sub_calls, report, run).complete(arguments["code"])
+        program = _Program(pipeline, sandbox, max_parallel_sub_calls, report, provide, run)
+        if preflight is not None:
+            await program.pass_preflight(arguments["code"], preflight)
+        return await program.complete(arguments["code"])
 
     return define_tool(
         name=RUN_CODE,
@@ -138,19 +157,42 @@ class _Program:
     """One program: its bindings, its lane, and its end."""
 
     def __init__(
-        self, pipeline: Pipeline, sandbox: Sandbox, max_parallel: int, report: FaultReport, run: ToolRunContext
+        self,
+        pipeline: Pipeline,
+        sandbox: Sandbox,
+        max_parallel: int,
+        report: FaultReport,
+        provide: Provide,
+        run: ToolRunContext,
     ) -> None:
         self._report = report
         self._fault: Exception | None = None
         self._pipeline = pipeline
         self._sandbox = sandbox
         self._max_parallel = max_parallel
+        self._provide = provide
         self._run = run
         self._outer = run.exec
         self._submitted = 0
         # The run's own signal: it follows the caller's, and fires when the program has ended (contract E30).
         self._controller = SignalSource()
         self._lane: Lane | None = None
+
+    async def pass_preflight(self, code: str, preflight: Preflight) -> None:
+        """Has the program checked before anything of it runs; no number of a sub-call is used.
+
+        Raises:
+            ProgramRefusedError: it must not run.
+        """
+        view: ToolView = self._pipeline.registry.view(self._outer.agent, self._outer.tool_set)
+        tools = [*view.definitions.values(), *self._provide(view)]
+        try:
+            await preflight.admit(code, tools, call_id=self._outer.call_id, log=self._log(), signal=self._run.signal)
+        except ProgramRefusedError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - the record cannot be written: a fault of the host, as in the lane
+            self._fail(fault)
+            raise RuntimeError(_FAULT) from None
 
     async def complete(self, code: str) -> JsonValue:
         """Runs the program, drains what it started, and returns the value of `run_code` (contract E31, E34)."""
@@ -216,22 +258,20 @@ class _Program:
     def _namespace(self) -> Namespace:
         """Binds the tools that the calling agent may see in this step (contract E10, E11)."""
         view: ToolView = self._pipeline.registry.view(self._outer.agent, self._outer.tool_set)
-        members = {
-            schema.name: Member(self._binding(schema), tuple(schema.parameters.get("properties", {})))  # type: ignore[arg-type]
-            for schema in view.schemas()
-            if schema.name != RUN_CODE
-        }
+        members = {schema.name: self._member(schema) for schema in view.schemas() if schema.name != RUN_CODE}
+        for provided in self._provide(view):
+            members[provided.name] = self._member(schema_of(provided), provided)
         return Namespace(NAMESPACE, members, _ERROR_CLASS)
 
-    def _binding(self, schema: ToolSchema) -> Any:
+    def _member(self, schema: ToolSchema, provided: ToolDefinition | None = None) -> Member:
         schema = replace(schema, parameters=freeze(schema.parameters))  # policies are shown it (contract E11)
 
         def call(made: BindingCall) -> SubCall:
-            return self._submit(schema, made)
+            return self._submit(schema, made, provided)
 
-        return call
+        return Member(call, tuple(schema.parameters.get("properties", {})))  # type: ignore[arg-type]
 
-    def _submit(self, schema: ToolSchema, made: BindingCall) -> SubCall:
+    def _submit(self, schema: ToolSchema, made: BindingCall, provided: ToolDefinition | None) -> SubCall:
         """Puts one call of the program into the lane (contract E13 to E16).
 
         Raises:
@@ -249,7 +289,7 @@ class _Program:
         self._submitted += 1
         call_id = f"{self._outer.call_id}:ptc:{self._submitted}"
         given = sub_call_input(self._outer, call_id, name, dispatched, self._controller.signal, schema)
-        call = SubCall(given, logged, made.line, lambda: lane.over)
+        call = SubCall(given, logged, made.line, lambda: lane.over, provided)
         lane.submit(call)
         return call
 

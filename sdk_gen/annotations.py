@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..registry.steps import Step, descend
+from .build import MAX_TYPES
 from .model import (
     AnyType,
     ArrayType,
@@ -25,7 +26,7 @@ from .text import comment_text, quoted, scalar_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Annotation", "ClassView", "FieldView", "annotate_plain", "annotate_root"]
+__all__ = ["Annotation", "AnnotationWriter", "ClassView", "FieldView", "annotate_plain", "annotate_root"]
 
 MAX_BRACKETS = 180
 """The deepest nesting of brackets in one annotation: Python's tokenizer allows 200 (contract G14)."""
@@ -65,11 +66,17 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """One field of a class: the comment lines above it, its name and its annotation."""
+    """One field of a class: the comment lines above it, its name, its type, and whether it must be there."""
 
     comments: tuple[str, ...]
     name: str
-    annotation: str
+    type: str
+    required: bool
+
+    @property
+    def annotation(self) -> str:
+        """The type as a TypedDict declares it."""
+        return self.type if self.required else f"NotRequired[{self.type}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,7 @@ class ClassView:
         fields: the fields of the TypedDict.
         remark: the closing comment; empty when there is nothing to say.
         alias: the annotation that the name stands for.
+        extra: the type of what undeclared keys hold, when the schema itself says that there may be some.
     """
 
     name: str
@@ -89,8 +97,12 @@ class ClassView:
     fields: tuple[FieldView, ...] = ()
     remark: str = ""
     alias: str = ""
+    extra: str = ""
 
 
+_NO_NAMES: frozenset[str] = frozenset()
+_NOT_REQUIRED = frozenset({"NotRequired"})
+_BARE = {kind: Annotation(name) for kind, name in _SCALARS.items()}
 _ANY = Annotation("Any", frozenset({"Any"}))
 _DICT = Annotation("dict[str, Any]", frozenset({"Any"}), 1, 3)
 
@@ -106,24 +118,29 @@ def annotate_root(document: TypeDocument, base: str, names: ClassNames) -> tuple
     Returns:
         the annotation, and the classes it needs, nested before parent (contract G20).
     """
-    writer = _Writer(document, base, names)
-    return descend(writer.annotation(document.root, base, 0)), writer.classes
+    return AnnotationWriter(document, base, names).root()
 
 
 def annotate_plain(document: TypeDocument) -> Annotation:
     """Writes one schema's type without any class: objects are `dict[str, Any]` (contract G24)."""
-    return descend(_Writer(document, "", ClassNames()).annotation(document.root, None, 0))
+    return descend(AnnotationWriter(document, "", ClassNames()).annotation(document.root, None, 0))
 
 
-class _Writer:
+class AnnotationWriter:
     """Writes the annotations of one document.
 
     A `hint` is the name that a class at this place would get; `None` asks for no classes. `_inside` holds the
     definitions that are being written into the same annotation: a type that contains itself needs a class to do so.
     """
 
+    max_brackets = MAX_BRACKETS
+    max_height = MAX_HEIGHT
+    mapping = _DICT
+    """What an object is that no class says more of."""
+
     def __init__(self, document: TypeDocument, base: str, names: ClassNames) -> None:
         self.classes: list[ClassView] = []
+        self._root = document.root
         self._definitions = document.definitions
         self._names = names
         self._prefix = base
@@ -131,7 +148,12 @@ class _Writer:
         self._class_names: dict[int, str] = {}
         self._memo: dict[tuple[str, bool], Annotation] = {}
         self._inside: set[str] = set()
+        self._types_left = MAX_TYPES
         self._root_targets = self._targets_of(document.root)
+
+    def root(self) -> tuple[Annotation, list[ClassView]]:
+        """Writes the whole document; see `annotate_root`."""
+        return descend(self.annotation(self._root, self._base, 0)), self.classes
 
     def _targets_of(self, type_: TypeExpression) -> set[str]:
         """The definitions that are the root itself; their class takes the root's name."""
@@ -143,43 +165,68 @@ class _Writer:
 
     def annotation(self, type_: TypeExpression, hint: str | None, depth: int) -> Step[Annotation]:
         """Writes any type; `depth` counts the brackets around it (contract G14)."""
+        self._types_left -= 1
+        if self._types_left < 0:
+            return _ANY
         written: Annotation
         match type_:
             case AnyType():
                 written = _ANY
             case ScalarType():
-                written = Annotation(_SCALARS[type_.kind])
+                written = _BARE[type_.kind]
             case LiteralType():
-                values = ", ".join(scalar_text(value) for value in type_.values)
-                written = Annotation(f"Literal[{values}]", frozenset({"Literal"}), 1, 2)
+                written = self.literal(type_)
             case ArrayType():
                 written = yield self._wrapped("list[", type_.items, "each item", hint, depth)
             case TupleType():
                 written = yield self._tuple(type_, hint, depth)
             case ObjectType():
-                written = yield self._object(type_, hint, depth)
+                written = yield self.object(type_, hint, depth)
             case UnionType():
                 written = yield self._union(type_, hint, depth)
             case ReferenceType():
                 written = yield self._reference(type_, hint, depth)
-        if written.height > MAX_HEIGHT:
+        if written.height > self.max_height:
             written = _ANY
         if not type_.constraints:
             return written
         return replace(written, notes=constraint_notes(type_.constraints) + written.notes)
 
+    def literal(self, type_: LiteralType) -> Annotation:
+        """Writes the listed values."""
+        values = ", ".join(scalar_text(value) for value in type_.values)
+        return Annotation(f"Literal[{values}]", frozenset({"Literal"}), 1, 2)
+
+    def _flat(self, type_: TypeExpression) -> Annotation | None:
+        """Writes what most fields have, a scalar or a list of one; `None` when it takes more to write."""
+        if self._types_left <= 1:
+            return None
+        if type(type_) is ArrayType:
+            items = type_.items
+            if type(items) is not ScalarType:
+                return None
+            self._types_left -= 2
+            notes = constraint_notes(type_.constraints) + notes_under("each item", constraint_notes(items.constraints))
+            return Annotation(f"list[{_SCALARS[items.kind]}]", _NO_NAMES, 1, 3, notes)
+        if type(type_) is not ScalarType:
+            return None
+        self._types_left -= 1
+        if not type_.constraints:
+            return _BARE[type_.kind]
+        return Annotation(_SCALARS[type_.kind], notes=constraint_notes(type_.constraints))
+
     def _wrapped(
         self, opening: str, item: TypeExpression, label: str, hint: str | None, depth: int
     ) -> Step[Annotation]:
         """Writes a container of one item type."""
-        if depth >= MAX_BRACKETS:
+        if depth >= self.max_brackets:
             return _ANY
         inner: Annotation = yield self.annotation(item, hint, depth + 1)
         return _container(opening, inner, notes_under(label, inner.notes))
 
     def _tuple(self, type_: TupleType, hint: str | None, depth: int) -> Step[Annotation]:
         """Writes a list, because that is what JSON gives; the order of its items goes into words."""
-        if depth >= MAX_BRACKETS:
+        if depth >= self.max_brackets:
             return _ANY
         every = type_.items if type_.rest is None else (*type_.items, type_.rest)
         items: list[Annotation] = []
@@ -188,6 +235,7 @@ class _Writer:
         inner = _alternatives(items)
         words = ", ".join(item.text for item in items[: len(type_.items)])
         rest = "" if type_.rest is None else f", then any number of {items[-1].text}"
+        rest = ", then anything" if isinstance(type_.rest, AnyType) else rest
         note = cut(f"items in order: {words}{rest}")
         return _container("list[", inner, (note, *inner.notes))
 
@@ -197,14 +245,17 @@ class _Writer:
             branches.append((yield self.annotation(branch, hint and joined(hint, str(number)), depth)))
         return _alternatives(branches)
 
-    def _object(self, type_: ObjectType, hint: str | None, depth: int) -> Step[Annotation]:
+    def object(self, type_: ObjectType, hint: str | None, depth: int) -> Step[Annotation]:
+        """Writes an object: a class where it has keys, and a mapping where it has none, or where none may be named."""
         if hint is None:
-            return _DICT
+            return self.mapping
         if not type_.properties and type_.additional is not None:
-            return (yield self._wrapped("dict[str, ", type_.additional, "each value", hint, depth))
-        if not all(is_field_name(item.name) for item in type_.properties):
-            keys: tuple[str, ...] = yield self._keys(type_)
-            return replace(_DICT, keys=keys)
+            opening = self.mapping.text.removesuffix("Any]")
+            written: Annotation = yield self._wrapped(opening, type_.additional, "each value", hint, depth)
+            return replace(written, names=written.names | self.mapping.names - {"Any"})
+        if not all(self.is_field(item.name) for item in type_.properties):
+            keys: tuple[str, ...] = yield self._keys(type_, hint)
+            return replace(self.mapping, keys=keys)
         known = self._class_names.get(id(type_))
         if known is not None:
             return Annotation(known)
@@ -214,35 +265,45 @@ class _Writer:
         yield self._class(type_, name)
         return Annotation(name)
 
+    def is_field(self, name: str) -> bool:
+        """Whether a class can have a field of this name."""
+        return is_field_name(name)
+
     def _class(self, type_: ObjectType, name: str) -> Step[None]:
         """Writes a TypedDict: its nested classes first, then itself."""
         around, self._inside = self._inside, set()
         fields: list[FieldView] = []
         used = {"TypedDict"}
         for item in type_.properties:
-            written: Annotation = yield self.annotation(item.type, joined(name, camel(item.name)), 1)
-            text = written.text if item.required else f"NotRequired[{written.text}]"
-            used |= written.names if item.required else {*written.names, "NotRequired"}
-            fields.append(FieldView(comment_lines(item.description, written.notes, written.keys), item.name, text))
-        remark = ""
+            written = self._flat(item.type)
+            if written is None:
+                written = yield self.annotation(item.type, joined(name, camel(item.name)), 1)
+            used |= written.names
+            used |= _NO_NAMES if item.required else _NOT_REQUIRED
+            comments = comment_lines(item.description, written.notes, written.keys)
+            fields.append(FieldView(comments, item.name, written.text, item.required))
+        remark = extra = ""
         if isinstance(type_.additional, AnyType):
             remark = "undeclared keys are accepted"
         elif type_.additional is not None:
             plain: Annotation = yield self.annotation(type_.additional, None, 0)
             remark = comment_text(cut(f"undeclared keys are accepted, with values {plain.text}"))
+            extra = plain.text
+        if type_.stated and isinstance(type_.additional, AnyType):
+            extra = _ANY.text
         self._inside = around
-        self.classes.append(ClassView(name, frozenset(used), tuple(fields), remark))
+        self.classes.append(ClassView(name, frozenset(used), tuple(fields), remark, extra=extra))
 
-    def _keys(self, type_: ObjectType) -> Step[tuple[str, ...]]:
+    def _keys(self, type_: ObjectType, hint: str) -> Step[tuple[str, ...]]:
         """Lists the keys of an object that no TypedDict can have, because the type alone would hide them (G16)."""
         lines: list[str] = []
         for item in type_.properties[:MAX_KEY_LINES]:
-            plain: Annotation = yield self.annotation(item.type, None, 0)
-            key = f"{quoted(item.name)}{'' if item.required else '?'}: {plain.text}"
-            words = with_notes(item.description, plain.notes)
-            lines.append(f"{key} - {words}" if words else key)
-        left = len(type_.properties) - len(lines)
-        return (*lines, f"and {left} more") if left else tuple(lines)
+            written: Annotation = yield self.annotation(item.type, joined(hint, camel(item.name)), 0)
+            key = f"{quoted(item.name)}{'' if item.required else '?'}: {written.text}"
+            words = with_notes(item.description, written.notes)
+            lines += [f"{key} - {words}" if words else key, *(f"  {line}" for line in written.keys)]
+        left = len(type_.properties) - MAX_KEY_LINES
+        return (*lines[: 2 * MAX_KEY_LINES], f"and {left} more") if left > 0 else tuple(lines[: 2 * MAX_KEY_LINES])
 
     def _reference(self, type_: ReferenceType, hint: str | None, depth: int) -> Step[Annotation]:
         """Writes what a reference stands for: a class by its name, a short type in full, a long one under a name."""
@@ -259,7 +320,7 @@ class _Writer:
             if key not in self._memo:
                 self._memo[key] = self._named(written, inner_hint)
         found = self._memo[key]
-        return _ANY if depth + found.brackets > MAX_BRACKETS else found
+        return _ANY if depth + found.brackets > self.max_brackets else found
 
     def _definition_hint(self, target: str) -> str:
         if target in self._root_targets:
@@ -296,5 +357,15 @@ def _alternatives(branches: Sequence[Annotation]) -> Annotation:
         max(branch.brackets for branch in distinct),
         max(branch.height for branch in distinct) + len(distinct) - 1,
         notes,
-        tuple(line for branch in distinct for line in branch.keys)[: MAX_KEY_LINES + 1],
+        _either_keys(branches),
     )
+
+
+def _either_keys(branches: Sequence[Annotation]) -> tuple[str, ...]:
+    """Joins the listed keys of several alternatives: those of one object, `or`, those of another."""
+    lines: list[str] = []
+    for keys in dict.fromkeys(branch.keys for branch in branches if branch.keys):
+        lines += ["or", *keys] if lines else keys
+    if lines and any(branch.text == _DICT.text and not branch.keys for branch in branches):
+        lines.append("or any other keys")
+    return tuple(lines[: 2 * MAX_KEY_LINES])

@@ -22,9 +22,11 @@ from .keywords import (
     as_scalar_kind,
     constraint,
     constraints_of,
+    description_of,
     kinds_of,
     literals,
     lookup,
+    plain_of,
     subschemas,
     union_of,
 )
@@ -43,17 +45,28 @@ from .model import (
     TypeExpression,
 )
 from .narrow import is_bare, narrow, with_constraints
+from .remembered import Remembered, remembered
 
 if TYPE_CHECKING:
     from ..registry.definition import ToolSchema
 
-__all__ = ["MAX_NODES", "TRANSPORT", "build_document", "build_maps"]
+__all__ = ["MAX_NODES", "MAX_TYPES", "TRANSPORT", "build_document", "build_maps", "is_remembered"]
 
 TRANSPORT = "run_code"
 """The tool that carries programs; it is never part of the SDK (contract G1)."""
 
 MAX_NODES = 10_000
 """The largest type, in schema nodes; what comes after is `AnyType`, so that shared structure cannot explode."""
+
+_DOCUMENTS: Remembered[bytes, TypeDocument] = Remembered()
+_ANY = AnyType()
+_MADE_OF = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+_INSIDE = frozenset({"items", "additionalProperties"})
+_BESIDE = frozenset({"const", "enum", "$ref", "allOf", "anyOf", "oneOf"})
+"""What says something of a value beside `type`."""
+
+MAX_TYPES = 4 * MAX_NODES
+"""How many types of one document are written: a definition that was joined with others is shared, and written often."""
 
 
 def build_maps(tools: Sequence[ToolSchema], *, transport: str = TRANSPORT) -> tuple[ToolArgsMap, ToolOutputMap]:
@@ -79,12 +92,21 @@ def _entry(tool: ToolSchema, schema: object) -> ToolType:
 
 def build_document(schema: object) -> TypeDocument:
     """Builds the type of one schema; anything that is no JSON Schema gives `AnyType` (contract G2). Never raises."""
+    return remembered(_DOCUMENTS, schema, _built)
+
+
+def is_remembered(document: TypeDocument) -> bool:
+    """Whether the next document of an equal schema will be this very one."""
+    return _DOCUMENTS.holds(document)
+
+
+def _built(schema: object) -> TypeDocument:
     try:
         return _Builder(schema).build()
     except MalformedSchemaError:
-        return TypeDocument(AnyType())
+        return TypeDocument(AnyType(), malformed=True)
     except Exception:  # noqa: BLE001 - a schema is foreign data, and its own accessors may raise; G1 says "never raises"
-        return TypeDocument(AnyType())
+        return TypeDocument(AnyType(), malformed=True)
 
 
 class _Builder:
@@ -112,7 +134,7 @@ class _Builder:
             return AnyType()
         node = as_mapping(schema)
         self._nodes_left -= 1
-        if self._nodes_left < 0:
+        if self._nodes_left < 0 or not node:
             return AnyType()
         if id(node) in self._path:
             raise MalformedSchemaError
@@ -120,8 +142,11 @@ class _Builder:
         for keyword in ("title", "description"):
             if not isinstance(node.get(keyword, ""), str):
                 raise MalformedSchemaError
-        parts: list[tuple[str, TypeExpression]] = yield self._parts(node)
-        result = yield self._intersection(node, parts)
+        if node.get("type") == "object" and _BESIDE.isdisjoint(node):
+            result: TypeExpression = yield self._object(node)
+        else:
+            parts: list[tuple[str, TypeExpression]] = yield self._parts(node)
+            result = yield self._intersection(node, parts)
         if node.get("unevaluatedProperties") is False and isinstance(result, ObjectType):
             result = dataclasses.replace(result, additional=None)
         self._path.discard(id(node))
@@ -130,9 +155,16 @@ class _Builder:
     def _nodes(self, schemas: Iterable[object]) -> Step[list[TypeExpression]]:
         built: list[TypeExpression] = []
         for schema in schemas:
-            type_: TypeExpression = yield self._node(schema)
-            built.append(type_)
+            type_ = self._plain(schema)
+            built.append((yield self._node(schema)) if type_ is None else type_)
         return built
+
+    def _plain(self, schema: object) -> TypeExpression | None:
+        """Builds a node with nothing inside, or a list of such, without a step; `None` for all others."""
+        type_ = plain_of(schema) if self._nodes_left > 1 else None
+        if type_ is not None:
+            self._nodes_left -= 2 if type(type_) is ArrayType else 1
+        return type_
 
     def _parts(self, node: Mapping[str, Any]) -> Step[list[tuple[str, TypeExpression]]]:
         """Builds what each group of keywords says on its own, with the keyword that says it."""
@@ -196,7 +228,9 @@ class _Builder:
             schema = declared[name]
             if schema is False:  # a key that no object may have
                 continue
-            type_: TypeExpression = yield self._node(schema)
+            type_ = self._plain(schema)
+            if type_ is None:
+                type_ = yield self._node(schema)
             text = self._description(schema)
             properties.append(Property(name=name, type=type_, required=name in must, description=text))
         properties += [
@@ -204,8 +238,14 @@ class _Builder:
             for name in dict.fromkeys(required)
             if name not in declared
         ]
-        additional: TypeExpression | None = yield self._additional(node)
-        return ObjectType(properties=tuple(properties), additional=additional)
+        additional: TypeExpression | None = None
+        others = node.get("additionalProperties", True)
+        if "patternProperties" in node or not isinstance(others, bool):
+            additional = yield self._additional(node)
+        elif others:
+            additional = _ANY
+        stated = "additionalProperties" in node or "patternProperties" in node
+        return ObjectType(properties=tuple(properties), additional=additional, stated=stated)
 
     def _additional(self, node: Mapping[str, Any]) -> Step[TypeExpression | None]:
         """Builds the type of values under undeclared keys; `None` for a closed object."""
@@ -253,14 +293,29 @@ class _Builder:
         return self._expanded[target]
 
     def _description(self, schema: object) -> str:
-        """The description of a property: its own, or that of the one thing it is made of beside null."""
+        """The description of a property, with that of the items of a list, or of the values of a mapping."""
+        words = self._words(schema)
+        if not isinstance(schema, (dict, Mapping)) or _INSIDE.isdisjoint(schema):
+            return words
+        part, label = schema.get("items"), "Each item"
+        if part is None and not schema.get("properties"):
+            part, label = schema.get("additionalProperties"), "Each value"
+        if not isinstance(part, Mapping) or "$ref" in part:  # what a definition is, its name says
+            return words
+        text = self._words(part)
+        return f"{words} {label}: {text}".lstrip() if text else words
+
+    def _words(self, schema: object) -> str:
+        """A schema's own description, or that of the one thing it is made of beside null, or those of its branches."""
         for _hop in range(8):
-            if not isinstance(schema, Mapping):
-                break
-            text = schema.get("description")
-            if text and isinstance(text, str):
+            text = description_of(schema)
+            if text:
                 return text
+            if not isinstance(schema, (dict, Mapping)) or _MADE_OF.isdisjoint(schema):
+                break
             made_of = [branch for keyword in ("allOf", "anyOf", "oneOf") for branch in schema.get(keyword, ())]
             made_of = [branch for branch in made_of if branch != {"type": "null"}]
+            if len(made_of) > 1 and "allOf" not in schema:
+                return " | ".join(dict.fromkeys(filter(None, map(description_of, made_of))))
             schema = made_of[0] if len(made_of) == 1 else lookup(self._root, schema.get("$ref"))
         return ""

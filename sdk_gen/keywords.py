@@ -30,9 +30,11 @@ __all__ = [
     "as_scalar_kind",
     "constraint",
     "constraints_of",
+    "description_of",
     "kinds_of",
     "literals",
     "lookup",
+    "plain_of",
     "subschemas",
     "union_of",
 ]
@@ -40,6 +42,8 @@ __all__ = [
 _SCALARS: tuple[ScalarKind, ...] = get_args(ScalarKind)
 _OBJECT_KEYWORDS = ("properties", "required", "additionalProperties", "patternProperties")
 _ARRAY_KEYWORDS = ("items", "prefixItems")
+_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+MAX_SAFE_INT = 2**53 - 1
 _INDEX = re.compile("0|[1-9][0-9]{0,8}", re.ASCII)
 _NOTED = (
     *("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"),
@@ -47,6 +51,15 @@ _NOTED = (
     *("minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains"),
     *("minProperties", "maxProperties", "propertyNames", "patternProperties", "dependentRequired", "dependentSchemas"),
     *("not", "if", "then", "else", "deprecated", "default"),
+)
+_ORDER = {keyword: number for number, keyword in enumerate(_NOTED)}
+_BARE: dict[object, ScalarType] = {kind: ScalarType(kind=kind) for kind in _SCALARS}
+_LIST_KEYWORDS = frozenset(
+    {"type", "title", "description", "examples", "items", "default", "minItems", "maxItems", "uniqueItems"}
+)
+_PLAIN_KEYWORDS = frozenset(
+    {"type", "title", "description", "examples", "enum", "default", "format", "pattern", "minLength", "maxLength"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "deprecated"}
 )
 
 
@@ -56,7 +69,7 @@ class MalformedSchemaError(Exception):
 
 def as_mapping(value: object) -> Mapping[str, Any]:
     """Returns `value` when it is a mapping."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):  # the ABC alone takes many times as long
         raise MalformedSchemaError
     return value
 
@@ -89,11 +102,57 @@ def constraint(node: Mapping[str, Any], keyword: str) -> Constraint:
 
 
 def constraints_of(node: Mapping[str, Any]) -> tuple[Constraint, ...]:
-    """What the types cannot say. Absence says already what `default: null` and `uniqueItems: false` would."""
-    noted = [constraint(node, keyword) for keyword in _NOTED if keyword in node]
-    return tuple(
-        item for item in noted if item.value is not None and not (item.value is False and item.keyword != "default")
-    )
+    """What the types cannot say, less what goes without saying."""
+    found = _ORDER.keys() & node.keys()
+    if not found:
+        return ()
+    noted = [constraint(node, keyword) for keyword in sorted(found, key=_ORDER.__getitem__)]
+    return tuple(item for item in noted if not _is_plain(item))
+
+
+def _is_plain(item: Constraint) -> bool:
+    """Whether a constraint tells a reader nothing.
+
+    Absence says already what `default: null` and `uniqueItems: false` would; generators write the largest safe integer
+    where nobody set a bound; and the keys of an object are strings.
+    """
+    keyword, value = item.keyword, item.value
+    if keyword in _BOUNDS and isinstance(value, (int, float)):
+        return abs(value) >= MAX_SAFE_INT
+    if keyword == "propertyNames" and isinstance(value, Mapping):
+        return value.get("type") == "string" and value.keys() <= {"type", "title", "description"}
+    return value is None or (value is False and keyword != "default")
+
+
+def plain_of(schema: object) -> TypeExpression | None:
+    """Builds what most nodes are: a scalar, some literals, or a list of them; `None` when it takes more to say."""
+    if type(schema) is dict and schema.get("type") == "array" and _LIST_KEYWORDS.issuperset(schema):
+        items = _scalar_of(schema.get("items"))
+        return ArrayType(items=items, constraints=constraints_of(schema)) if items and _has_words(schema) else None
+    return _scalar_of(schema)
+
+
+def _scalar_of(schema: object) -> TypeExpression | None:
+    if type(schema) is not dict:
+        return None
+    node: dict[str, Any] = schema
+    kind = node.get("type")
+    if type(kind) is not str or kind not in _BARE or not _PLAIN_KEYWORDS.issuperset(node) or not _has_words(node):
+        return None
+    constraints = constraints_of(node)
+    if "enum" in node:
+        return with_constraints(literals("enum", as_array(node["enum"]), (kind,)), constraints)
+    return ScalarType(kind=_BARE[kind].kind, constraints=constraints) if constraints else _BARE[kind]
+
+
+def _has_words(node: Mapping[str, Any]) -> bool:
+    return type(node.get("title", "")) is str and type(node.get("description", "")) is str
+
+
+def description_of(schema: object) -> str:
+    """Returns the description that stands in a schema node; empty when there is none."""
+    text = schema.get("description") if isinstance(schema, (dict, Mapping)) else None
+    return text if isinstance(text, str) else ""
 
 
 def kinds_of(node: Mapping[str, Any]) -> Sequence[str]:
@@ -128,13 +187,15 @@ def literals(keyword: str, values: Sequence[object], kinds: Sequence[str]) -> Ty
     for value in values:
         if kinds and not any(fits(value, kind) for kind in kinds):
             continue  # no value of the declared type equals it
-        if isinstance(value, Mapping):
+        if isinstance(value, str):
+            scalars.append(value)
+        elif isinstance(value, Mapping):
             others["object"] = ObjectType(properties=(), additional=AnyType())
         elif isinstance(value, (list, tuple)):
             others["array"] = ArrayType(items=AnyType())
         elif isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
             others["integer"] = ScalarType(kind="integer")
-        elif value is None or isinstance(value, (bool, int, float, str)):
+        elif value is None or isinstance(value, (bool, int, float)):
             scalars.append(value)
     branches: list[TypeExpression] = [LiteralType(values=tuple(scalars))] if scalars else []
     branches += others.values()

@@ -126,11 +126,14 @@ class ObjectType:
     Attributes:
         properties: the declared keys, in the schema's order.
         additional: the type of the values under undeclared keys; `None` when undeclared keys are refused (closed).
+        stated: whether the schema itself speaks of undeclared keys; where it is silent they are accepted, but an
+            undeclared key is more likely a slip.
     """
 
     properties: tuple[Property, ...]
     additional: TypeExpression | None
     constraints: tuple[Constraint, ...] = ()
+    stated: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +159,17 @@ TypeExpression: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class TypeDocument:
-    """One schema as a type: the `root` expression, and the definitions by the JSON pointer that refers to them."""
+    """One schema as a type.
+
+    Attributes:
+        root: the type of the schema itself.
+        definitions: what it refers to, by the JSON pointer that does so.
+        malformed: whether the schema was no JSON Schema, so that nothing is known of its values (contract G2).
+    """
 
     root: TypeExpression
     definitions: Mapping[str, TypeExpression] = field(default_factory=dict)
+    malformed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 import unicodedata
 
 __all__ = ["MAX_NAME_CHARS", "ClassNames", "camel", "is_field_name", "is_method_name", "joined"]
@@ -11,13 +12,16 @@ MAX_NAME_CHARS = 120
 """The longest class name, before the number that a collision adds (contract G19, ruling 29)."""
 
 
+_ASCII_BREAKS = re.compile("[^A-Za-z0-9]+")
+
+
 def _nfkc(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
 def _is_bare(name: str) -> bool:
     # Python normalises identifiers, so a name that NFKC changes would name something else at run time.
-    return name.isidentifier() and not keyword.iskeyword(name) and _nfkc(name) == name
+    return name.isidentifier() and not keyword.iskeyword(name) and (name.isascii() or _nfkc(name) == name)
 
 
 def is_field_name(name: str) -> bool:
@@ -33,7 +37,10 @@ def is_method_name(name: str) -> bool:
 
 def camel(text: str) -> str:
     """Returns a tool's or a field's name in CamelCase, always a valid identifier (contract G18)."""
-    words = "".join(char if char != "_" and f"a{char}".isidentifier() else " " for char in text).split(" ")
+    if text.isascii():
+        words = _ASCII_BREAKS.split(text)
+    else:
+        words = "".join(char if char != "_" and f"a{char}".isidentifier() else " " for char in text).split(" ")
     name = _nfkc("".join(word[0].upper() + word[1:] for word in words if word))
     return name if name[:1].isidentifier() else _nfkc(f"Tool{name}")
 
@@ -49,6 +56,14 @@ class ClassNames:
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
+
+    def take_over(self, others: ClassNames) -> bool:
+        """Takes what `others` handed out as handed out here, when it would have been the same here; says whether."""
+        if not (self._taken.isdisjoint(others._taken) and self._next.keys().isdisjoint(others._next)):
+            return False
+        self._taken |= others._taken
+        self._next.update(others._next)
+        return True
 
     def allocate(self, base: str) -> str:
         """Returns `base`, cut to `MAX_NAME_CHARS`, or that with the next free number when it is taken."""

@@ -103,8 +103,12 @@ def _objects(first: ObjectType, second: ObjectType) -> ObjectType:
     additional = None
     if first.additional is not None and second.additional is not None:
         additional = _either(first.additional, second.additional) or first.additional
-    constraints = first.constraints + second.constraints
-    return ObjectType(properties=tuple(properties.values()), additional=additional, constraints=constraints)
+    return ObjectType(
+        properties=tuple(properties.values()),
+        additional=additional,
+        constraints=first.constraints + second.constraints,
+        stated=first.stated or second.stated,
+    )
 
 
 def _property(first: Property, second: Property) -> Property:

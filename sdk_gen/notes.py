@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .text import comment_text, value_text
+from .text import comment_text, scalar_text, value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from .model import Constraint
+    from .model import Constraint, JsonScalar
 
 __all__ = ["MAX_NOTE_CHARS", "comment_lines", "constraint_notes", "cut", "notes_under", "with_notes"]
 
@@ -22,13 +22,21 @@ def cut(text: str) -> str:
     return text if len(text) <= MAX_NOTE_CHARS else text[: MAX_NOTE_CHARS - 3] + "..."
 
 
-def constraint_notes(constraints: Sequence[Constraint]) -> tuple[str, ...]:
-    """Returns constraints as one note, for example `minimum 1, maximum 100, default 10`."""
-    words = [
-        item.keyword if item.value is True and item.keyword != "default" else f"{item.keyword} {value_text(item.value)}"
-        for item in constraints
-    ]
+def constraint_notes(
+    constraints: Sequence[Constraint], scalar: Callable[[JsonScalar], str] = scalar_text
+) -> tuple[str, ...]:
+    """Returns constraints as one note, for example `minimum 1, maximum 100, default 10`; `scalar` writes the values."""
+    words = [_words(item, scalar) for item in constraints]
     return (", ".join(words),) if words else ()
+
+
+def _words(item: Constraint, scalar: Callable[[JsonScalar], str]) -> str:
+    if item.value is True and item.keyword != "default":
+        return item.keyword
+    try:
+        return f"{item.keyword} {value_text(item.value, scalar)}"
+    except Exception:  # noqa: BLE001 - the value is foreign data, and its own accessors may raise; G1 says "never raises"
+        return item.keyword
 
 
 def notes_under(label: str, notes: Sequence[str]) -> tuple[str, ...]:
@@ -38,6 +46,8 @@ def notes_under(label: str, notes: Sequence[str]) -> tuple[str, ...]:
 
 def with_notes(description: str, notes: Sequence[str]) -> str:
     """Returns a description on one visible line, with the notes after it in parentheses."""
+    if not notes:
+        return comment_text(description)
     text, words = comment_text(description), comment_text(cut("; ".join(notes)))
     return f"{text} ({words})" if text and words else text or words
 

@@ -9,24 +9,39 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-__all__ = ["comment_text", "docstring_text", "is_json", "quoted", "scalar_text", "value_text"]
+__all__ = [
+    "INVISIBLE",
+    "MAX_INT_BITS",
+    "comment_text",
+    "docstring_text",
+    "is_json",
+    "quoted",
+    "scalar_text",
+    "value_text",
+]
 
 # ECMAScript's white space and line terminators: Python's own `\s` has some more and lacks U+FEFF.
 _WHITESPACE = re.compile("[\\t\\n\\v\\f\\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
 
-# Controls, lone surrogates, and format characters without a glyph. The joiners U+200C and U+200D stay: words need them.
-_INVISIBLE = re.compile(
+_SPACES = re.compile(" +")
+
+INVISIBLE = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f"
     "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+"""Controls, lone surrogates, format characters without a glyph. The joiners U+200C and U+200D stay: words need them."""
 
 MAX_INT_BITS = 2048
 """Integers above this are not spelled out: a Python may refuse to read more than 640 digits."""
 
 _CUT = "..."
+
+ScalarText: TypeAlias = Callable[[str | float | bool | None], str]
+"""Writes a JSON scalar as source of one language."""
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -38,7 +53,9 @@ def _escape(match: re.Match[str]) -> str:
 
 def comment_text(text: str) -> str:
     """Returns `text` as one visible line: white space collapsed, hidden characters escaped (contract G22)."""
-    return _INVISIBLE.sub(_escape, _WHITESPACE.sub(" ", text)).strip(" ")
+    if text.isascii() and text.isprintable():  # most are: the spaces are all that there is to do
+        return _SPACES.sub(" ", text).strip(" ") if "  " in text else text.strip(" ")
+    return INVISIBLE.sub(_escape, _WHITESPACE.sub(" ", text)).strip(" ")
 
 
 def docstring_text(text: str) -> str:
@@ -48,7 +65,9 @@ def docstring_text(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Returns `text` as a string literal in double quotes that Python reads back as it is."""
-    return _INVISIBLE.sub(_escape, json.dumps(text, ensure_ascii=False))
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return INVISIBLE.sub(_escape, json.dumps(text, ensure_ascii=False))
 
 
 def scalar_text(value: str | float | bool | None) -> str:
@@ -57,28 +76,38 @@ def scalar_text(value: str | float | bool | None) -> str:
         return str(value)
     if isinstance(value, str):
         return quoted(value)
-    if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
-        return _CUT
+    if isinstance(value, int):
+        return int.__repr__(value) if value.bit_length() <= MAX_INT_BITS else _CUT
     return json.dumps(value)
 
 
-def value_text(value: object, *, max_chars: int = 160) -> str:
-    """Returns a JSON value as Python source on one line, for a comment: cut at three levels and at `max_chars`."""
-    text = _nested_text(value, 3)
+def value_text(value: object, scalar: ScalarText = scalar_text, *, max_chars: int = 160) -> str:
+    """Returns a JSON value as source on one line, for a comment: cut at three levels and at `max_chars`.
+
+    Args:
+        value: the value; `...` stands for what is no JSON in it.
+        scalar: how the language writes a scalar.
+        max_chars: the longest text.
+    """
+    text = _nested_text(value, scalar, 3)
     return text if len(text) <= max_chars else text[: max_chars - len(_CUT)] + _CUT
 
 
-def _nested_text(value: object, levels: int) -> str:
+def _nested_text(value: object, scalar: ScalarText, levels: int) -> str:
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return scalar(value)
     if isinstance(value, Mapping):
         if value and not levels:
             return "{" + _CUT + "}"
-        pairs = [f"{_nested_text(key, 0)}: {_nested_text(item, levels - 1)}" for key, item in value.items()]
+        pairs = [
+            f"{_nested_text(key, scalar, 0)}: {_nested_text(item, scalar, levels - 1)}" for key, item in value.items()
+        ]
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, (list, tuple)):
         if value and not levels:
             return "[" + _CUT + "]"
-        return "[" + ", ".join(_nested_text(item, levels - 1) for item in value) + "]"
-    return scalar_text(value) if value is None or isinstance(value, (str, bool, int, float)) else _CUT
+        return "[" + ", ".join(_nested_text(item, scalar, levels - 1) for item in value) + "]"
+    return _CUT
 
 
 def is_json(value: object) -> bool:
@@ -87,11 +116,13 @@ def is_json(value: object) -> bool:
     seen: set[int] = set()
     while pending:
         item = pending.pop()
-        if isinstance(item, (Mapping, list, tuple)):
+        if isinstance(item, str):
+            continue
+        if isinstance(item, (dict, list, tuple, Mapping)):
             if id(item) in seen:
                 continue
             seen.add(id(item))
-            if isinstance(item, Mapping):
+            if isinstance(item, (dict, Mapping)):
                 if not all(isinstance(key, str) for key in item):
                     return False
                 pending.extend(item.values())
@@ -100,6 +131,6 @@ def is_json(value: object) -> bool:
         elif isinstance(item, float):
             if not math.isfinite(item):
                 return False
-        elif item is not None and not isinstance(item, (str, int)):
+        elif item is not None and not isinstance(item, int):
             return False
     return True

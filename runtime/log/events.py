@@ -27,6 +27,7 @@ __all__ = [
     "ErrorIdentity",
     "Event",
     "PermissionPresetSet",
+    "ProgramPreflighted",
     "SandboxModeSet",
     "ToolCalled",
     "ToolMessage",
@@ -180,6 +181,25 @@ class PermissionPresetSet(_Payload):
     preset: str
 
 
+class ProgramPreflighted(_Payload):
+    """`tool/ptc-preflight`: a program was checked against its tools before it ran, or could not be.
+
+    Attributes:
+        call_id: the call of `run_code`.
+        outcome: `passed`; `refused`, and then nothing of the program ran; or `unchecked`, and then it ran all the same.
+        reason: why it is unchecked.
+        findings: how many mistakes there are.
+        elapsed_ms: how long that took.
+    """
+
+    type: Literal["tool/ptc-preflight"] = "tool/ptc-preflight"
+    call_id: str
+    outcome: Literal["passed", "refused", "unchecked"]
+    reason: str | None = None
+    findings: int = 0
+    elapsed_ms: int = 0
+
+
 Event: TypeAlias = (
     ToolCalled
     | ToolResulted
@@ -190,6 +210,7 @@ Event: TypeAlias = (
     | ApprovalPolicySet
     | SandboxModeSet
     | PermissionPresetSet
+    | ProgramPreflighted
 )
 
 _MODELS: Final[dict[str, type[Event]]] = {
@@ -202,6 +223,7 @@ _MODELS: Final[dict[str, type[Event]]] = {
     "approval/policy": ApprovalPolicySet,
     "permission/sandbox": SandboxModeSet,
     "permission/preset": PermissionPresetSet,
+    "tool/ptc-preflight": ProgramPreflighted,
     # What these two were called before programs were the only dispatchers; read, never written (contract I15).
     "tool/code-dispatch-start": DispatchStarted,
     "tool/code-dispatch": DispatchSettled,

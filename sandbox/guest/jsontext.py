@@ -98,11 +98,18 @@ def byte_size(text: str) -> int:
 
 
 def too_many_values(text: str) -> bool:
-    """Tells whether a JSON text holds more than `MAX_VALUES` values. Its commas tell; those in strings do not count."""
-    if text.count(",") <= MAX_VALUES:
+    """Tells whether a JSON text holds more than `MAX_VALUES` values.
+
+    Each follows a comma or opens an array or an object, or comes first in one; what stands in strings does not count.
+    """
+    if _marks(text) <= MAX_VALUES:
         return False
     bare = text.replace("\\\\", "").replace('\\"', "")
-    return _STRING.sub("", bare).count(",") > MAX_VALUES
+    return _marks(_STRING.sub("", bare)) > MAX_VALUES
+
+
+def _marks(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{")
 
 
 def exceeds(value: object, most: int) -> bool:

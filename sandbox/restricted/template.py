@@ -19,7 +19,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from ..seam import SandboxUnavailableError
+from ..seam import SandboxMisuseError, SandboxUnavailableError
 
 __all__ = ["Worker", "Workers"]
 
@@ -114,14 +114,19 @@ class Workers:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: deque[Worker] = deque()
+        self._owner = os.getpid()
+        self._closed = False
 
     def prepare(self) -> None:
         """Starts the template, if there is none, and has workers made ready. Blocks; call it in a worker thread.
 
         Raises:
+            SandboxMisuseError: it has been closed.
             SandboxUnavailableError: it cannot be started on this machine.
         """
         with self._starting:
+            if self._closed:
+                raise SandboxMisuseError("prepare() after disposal")
             if self._control is None:
                 self._control, self._process = _start(self._boot)
                 self.fill()
@@ -132,6 +137,7 @@ class Workers:
         Raises:
             SandboxUnavailableError: none can be forked.
         """
+        self._leave_to_the_owner()
         for _attempt in range(2):
             if self._control is None:
                 await anyio.to_thread.run_sync(self.prepare)
@@ -153,7 +159,8 @@ class Workers:
                 await anyio.sleep(_BUSY_SECONDS)
 
     def fill(self) -> None:
-        """Has workers made ready for the next runs, and does not wait for them. Call it on the event loop."""
+        """Has workers made ready for the next runs, and does not wait for them."""
+        self._leave_to_the_owner()
         while len(self._ready) < self._wanted:
             try:
                 worker = self._fork()
@@ -199,7 +206,23 @@ class Workers:
     def close(self) -> None:
         """Ends the template and all its workers, and waits for them. Blocks; call it in a worker thread."""
         with self._starting:
+            self._closed = True
+            self._leave_to_the_owner()
             self._end()
+
+    def _leave_to_the_owner(self) -> None:
+        """In a process that was forked from the one that started the template: lets go of it and of its workers."""
+        if os.getpid() == self._owner:
+            return
+        self._owner = os.getpid()
+        control, self._control = self._control, None
+        process, self._process = self._process, None
+        while self._ready:
+            self._ready.popleft().close()
+        if control is not None:
+            control.close()
+        if process is not None:
+            process.returncode = 0  # no child of this process, which must not wait for it
 
     def _end(self) -> None:
         control, self._control = self._control, None
@@ -207,6 +230,9 @@ class Workers:
         while self._ready:
             self._ready.popleft().close()
         if control is not None:
+            # Closing it alone is not seen as long as a process that was forked from this one has it too.
+            with suppress(OSError):
+                control.shutdown(socket.SHUT_RDWR)
             control.close()
         if process is None:
             return

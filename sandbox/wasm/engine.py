@@ -17,6 +17,7 @@ from wasmtime.component import Component, Linker
 
 from ..seam import SandboxUnavailableError
 from .hostcalls import define_imports, new_error
+from .threadstack import thread_stack_bytes
 
 if TYPE_CHECKING:
     from wasmtime.component import Instance
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GuestEngine", "engine_config"]
 
-# Far below what a thread of the host has, so that native recursion traps in wasm and never overruns the host's stack.
 _MAX_WASM_STACK = 2 << 20
+_LEAST_WASM_STACK = 1 << 19
 _GO_ON = 0
 """The kind of answer that lets an instance go on until the epoch has moved again."""
 # context, data, out: how much more, out: kind of answer -> error or null
@@ -44,8 +45,25 @@ def engine_config() -> Config:
     """Returns how every engine is made; compiled code fits only an engine of the same configuration."""
     config = Config()
     config.epoch_interruption = True
-    config.max_wasm_stack = _MAX_WASM_STACK
     return config
+
+
+def _wasm_stack() -> int:
+    """Returns the bytes of the thread's stack that an instance may use.
+
+    At most half of what threads of this process have, so that native recursion traps in wasm and never overruns the
+    host's stack, which would end the host.
+
+    Raises:
+        SandboxUnavailableError: that is too little for the interpreter.
+    """
+    most = min(_MAX_WASM_STACK, thread_stack_bytes() // 2)
+    if most < _LEAST_WASM_STACK:
+        raise SandboxUnavailableError(
+            f"the threads of this process have stacks of less than {2 * _LEAST_WASM_STACK} bytes, too little for the "
+            "sandbox; raise the limit (`ulimit -s`) or `threading.stack_size()`"
+        )
+    return most
 
 
 class GuestEngine:
@@ -56,10 +74,13 @@ class GuestEngine:
 
     Raises:
         WasmtimeError: when the compiled file is not one that this engine takes.
+        SandboxUnavailableError: the stacks of threads are too small.
     """
 
     def __init__(self, compiled: Path) -> None:
-        self._engine = Engine(engine_config())
+        config = engine_config()
+        config.max_wasm_stack = _wasm_stack()
+        self._engine = Engine(config)
         self._component = Component.deserialize_file(self._engine, str(compiled))
         self._linker = Linker(self._engine)
         self._kept = define_imports(self._linker, self._component, self)

@@ -11,7 +11,7 @@ from typing import Final
 
 from wasmtime import WasmtimeError
 
-from ..seam import SandboxUnavailableError
+from ..seam import SandboxMisuseError, SandboxUnavailableError
 from .artifacts import Progress, compiled_guest, discard_compiled
 from .engine import GuestEngine
 from .instance import GuestInstance
@@ -53,13 +53,32 @@ class Instances:
         self._tender: threading.Thread | None = None
         self._quiet_from = 0.0
         self._failed = False
+        self._preparing = 0
         self._closed = False
 
     def prepare(self) -> None:
-        """Has one more instance stand ready now."""
-        instance = self.make()
-        instance.warm()
-        self._put_ready(instance)
+        """Has one more instance stand ready now.
+
+        Raises:
+            SandboxMisuseError: the instances have been let go of.
+            SandboxUnavailableError: as `make`.
+        """
+        with self._changed:
+            if self._closed:
+                raise SandboxMisuseError("prepare() after disposal")
+            self._preparing += 1
+        try:
+            instance = self.make()
+            try:
+                instance.warm()
+            except BaseException:
+                instance.close()
+                raise
+            self._put_ready(instance)
+        finally:
+            with self._changed:
+                self._preparing -= 1
+                self._changed.notify_all()
 
     def take(self) -> GuestInstance | None:
         """Returns an instance that stands ready; `None` when one has to be made."""
@@ -89,9 +108,9 @@ class Instances:
 
     def interrupt(self) -> None:
         """Has the instances ask whether their runs have been killed; from any thread."""
-        engine = self._engine
-        if engine is not None:
-            engine.interrupt()
+        with self._changed:  # it must not be let go of meanwhile
+            if self._engine is not None:
+                self._engine.interrupt()
 
     def _put_ready(self, instance: GuestInstance) -> None:
         with self._changed:
@@ -106,7 +125,8 @@ class Instances:
     # Tending
 
     def _tend_soon(self) -> None:
-        if self._tender is not None:
+        # It is not alive in a process that has been forked while it was.
+        if self._tender is not None and self._tender.is_alive():
             self._changed.notify_all()
         elif not self._closed and (self._spent or self._wants_ready()):
             self._tender = threading.Thread(target=self._tend, name="ptc-instances", daemon=True)
@@ -146,6 +166,8 @@ class Instances:
     def _make_ready(self) -> None:
         try:
             self.prepare()
+        except SandboxMisuseError:
+            pass  # closed just now
         except Exception as error:  # noqa: BLE001 - the next run makes its instance itself, and tells what is wrong
             _LOGGER.warning("no instance could be made ready: %s", error)
             self._failed = True
@@ -179,11 +201,14 @@ class Instances:
         if tender is not None:
             tender.join()
         with self._changed:
+            # `prepare` may have been called just before, by whoever does not wait for it.
+            self._changed.wait_for(lambda: not self._preparing)
             instances = [*self._ready, *self._spent]
             self._ready.clear()
             self._spent.clear()
         for instance in instances:
             instance.close()
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.close()
+        with self._changed:
+            engine, self._engine = self._engine, None
+            if engine is not None:
+                engine.close()

@@ -139,6 +139,9 @@ def test_an_endless_loop_ends_with_its_budget(ptc_command: Command) -> None:
         (("run", "-", "--tools", "tools.py", "--log", "."), "directory"),
         (("run", "-"), "--tools"),
         (("sdk", "--tools", "tools.py", "--language", "cobol"), "there is no SDK text in 'cobol'"),
+        (("sdk", "--tools", "tools.py", "--stub", "--json"), "--stub writes a Python module"),
+        (("sdk", "--tools", "tools.py", "--stub", "--language", "typescript"), "--stub writes a Python module"),
+        (("sdk", "--tools", "tools.py", "--stub", "-o", "no/such/sdk.pyi"), "no/such/sdk.pyi cannot be written"),
     ],
 )
 def test_wrong_usage_is_one_message_and_2(ptc_command: Command, arguments: tuple[str, ...], told: str) -> None:
@@ -191,6 +194,15 @@ def test_the_sdk_text_declares_the_tools(ptc_command: Command) -> None:
     told = json.loads(ptc_command("sdk", "--tools", "tools.py", "--json").stdout)
     assert set(told) == {"language", "instructions", "block", "text"}
     assert told["text"].strip() == done.stdout.strip()
+
+
+def test_the_stub_is_a_module_for_type_checkers(ptc_command: Command) -> None:
+    done = ptc_command("sdk", "--tools", "tools.py", "--stub")
+    assert done.returncode == 0
+    assert "class _DoubleCall(Protocol):" in done.stdout
+    written = ptc_command("sdk", "--tools", "tools.py", "--stub", "-o", "sdk.pyi")
+    assert (written.returncode, written.stdout) == (0, "")
+    assert (ptc_command.folder / "sdk.pyi").read_text(encoding="utf-8") == done.stdout
 
 
 def test_the_sdk_text_comes_in_typescript_for_hosts_that_run_it(ptc_command: Command) -> None:

@@ -286,3 +286,13 @@ def test_maps_are_sorted_and_hold_every_tool():
     assert (args["b"].name, args["b"].description, args["b"].document.root) == ("b", "d b", STRING)
     assert outputs["b"].document.root == NULL
     assert "run_code" not in args
+
+
+@pytest.mark.contract("G2")
+@pytest.mark.parametrize("keyword", ["title", "description"])
+@pytest.mark.parametrize("part", [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"enum": ["a"]}])
+def test_words_that_are_no_text_degrade_the_whole_type(keyword, part):
+    for broken in ({**part, keyword: 3}, {"type": "array", "items": {**part, keyword: None}}):
+        document = build_document({"type": "object", "properties": {"fine": part, "broken": broken}})
+        assert document.malformed
+        assert document.root == AnyType()

@@ -221,7 +221,7 @@ def test_keys_that_no_typeddict_has_are_listed():
     assert (
         "    # args: keys (? = may be left out)\n"
         '    #   "from": str - Sender address (minLength 1)\n'
-        '    #   "to"?: list[dict[str, Any]]\n'
+        '    #   "to"?: list[TArgsTo]\n'
         '    #   "\\"\\n"?: Any\n'
         "    async def t(self, args: dict[str, Any]) -> None: ...\n"
     ) in block(schema)
@@ -233,6 +233,72 @@ def test_keys_that_no_typeddict_has_are_listed():
     odd = block(schema, name="a-b")
     assert '    # tools["a-b"](args: dict[str, Any]) -> None\n    #   args: keys' in odd
     assert '    #     "from": str' in odd
+
+
+def test_keys_of_alternatives_are_told_apart():
+    text = body(
+        {
+            "type": "object",
+            "properties": {
+                "x": {
+                    "anyOf": [
+                        {"type": "object", "properties": {"a-b": {"type": "string"}}, "required": ["a-b"]},
+                        {"type": "object", "properties": {"c-d": {"type": "object", "properties": {"e-f": {}}}}},
+                        {"type": "object"},
+                    ]
+                }
+            },
+            "additionalProperties": False,
+        }
+    )
+    assert text == (
+        "class TArgs(TypedDict):\n"
+        "    # keys (? = may be left out)\n"
+        '    #   "a-b": str\n'
+        "    #   or\n"
+        '    #   "c-d"?: dict[str, Any]\n'
+        '    #     "e-f"?: Any\n'
+        "    #   or any other keys\n"
+        "    x: NotRequired[dict[str, Any]]"
+    )
+
+
+def test_nested_key_lists_stay_short():
+    schema: dict = {}
+    for _ in range(4):
+        schema = {"type": "object", "properties": {f"k-{number}": schema for number in range(9)}}
+    assert block(schema).count('"k-') <= 100
+
+
+@pytest.mark.parametrize(
+    ("schema", "comment"),
+    [
+        (
+            {"type": "array", "items": {"description": "one name"}, "description": "Names."},
+            "Names. Each item: one name",
+        ),
+        ({"type": "array", "items": {"description": "one name"}}, "Each item: one name"),
+        ({"anyOf": [{"description": "a name"}, {"type": "null"}, {"description": "a number"}]}, "a name | a number"),
+        ({"additionalProperties": {"anyOf": [{"description": "a"}, {"description": "b"}]}}, "Each value: a | b"),
+        ({"items": {"$ref": "#/$defs/D"}, "$defs": {"D": {"description": "d"}}}, None),
+        ({"allOf": [{"description": "a"}, {"description": "b"}]}, None),
+    ],
+)
+def test_descriptions_of_parts_are_told_with_the_field(schema, comment):
+    found = described(schema)
+    assert found[:-1] == ([f"# {comment}"] if comment else [])
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        {"type": "integer", "minimum": -(2**53) + 1, "maximum": 2**53 - 1},
+        {"type": "object", "propertyNames": {"type": "string"}},
+        {"type": "array", "uniqueItems": False},
+    ],
+)
+def test_what_goes_without_saying_is_not_said(silent):
+    assert not [line for line in described(silent) if line.startswith("#")]
 
 
 def test_the_list_of_keys_ends():

@@ -156,7 +156,8 @@ class AttributeGuards:
     def _of_program(self, target: Any, name: str) -> Any:
         if self._classes.owns(type(target)) or self._is_class(target) or is_program_code(target):
             value = getattr(target, name)
-            return dict(value) if name == "__annotations__" else value
+            # What is changed in a copy changes no class; of fields, a class that is derived would become source text.
+            return dict(value) if name in ("__annotations__", "__dataclass_fields__") else value
         raise AttributeError(attribute_refusal(name), name=name)
 
     def _checked_access(self, target: Any, name: str) -> Callable[..., None]:

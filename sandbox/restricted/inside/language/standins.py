@@ -10,6 +10,7 @@ import sys
 import time
 import types
 import typing
+import unicodedata
 import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -19,11 +20,13 @@ from ....guest.report import traceback_functions
 from .attributes import AttributeGuards
 from .classes import ProgramClasses
 from .enumeration import enumeration_names
-from .names import DEFINABLE, is_dunder
+from .names import DEFINABLE, is_dunder, kind_of
 from .reporting import logging_names, sys_names
 from .typeguard import ABC_META, FUTURE, TASK, TYPE, SandboxObject, TypeGuard
 
 __all__ = ["stand_ins"]
+
+_FIELD_KINDS = ("public", "private", "guarded")
 
 
 def stand_ins(guards: AttributeGuards, classes: ProgramClasses, enum_type: Any) -> dict[str, dict[str, object]]:
@@ -137,17 +140,29 @@ def _dataclass_names(classes: ProgramClasses) -> dict[str, object]:
 
     def make_dataclass(cls_name: str, fields: Any, *, bases: Any = (), namespace: Any = None, **options: Any) -> Any:
         classes.check_bases(bases)
+        listed = [_checked_field(one) for one in fields]
         body = dict(namespace or {})
         for name in body:
             if type(name) is not str or (is_dunder(name) and (name not in DEFINABLE or name == "__new__")):
                 raise TypeError(f"a class cannot define {name!r} in this sandbox")
         options.pop("module", None)
         options.pop("decorator", None)
-        made = dataclasses.make_dataclass(cls_name, fields, bases=tuple(bases), namespace=body, **options)
+        made = dataclasses.make_dataclass(cls_name, listed, bases=tuple(bases), namespace=body, **options)
         made.__module__ = "__main__"
         return classes.adopt(made)
 
     return {"dataclass": dataclass, "make_dataclass": make_dataclass}
+
+
+def _checked_field(field: Any) -> Any:
+    """Returns a field as `make_dataclass` takes it. Its name becomes source text there, so that it must be a plain one.
+
+    The source is normalised when it is compiled, and so would be a name that only looks harmless.
+    """
+    name, *rest = (field,) if isinstance(field, str) else tuple(field)
+    if type(name) is not str or unicodedata.normalize("NFKC", name) != name or kind_of(name) not in _FIELD_KINDS:
+        raise TypeError(f"a field cannot be called {name!r} in this sandbox")
+    return (name, *rest) if rest else name
 
 
 def _functools_names(guards: AttributeGuards) -> dict[str, object]:

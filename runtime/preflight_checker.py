@@ -1,0 +1,200 @@
+"""Runs the type checker `ty` on one program, as a command in a private folder that has nothing but the program and its stub.
+
+The checker reads types and runs nothing. It is given an empty Python environment and an empty configuration, and a home
+of its own, so that neither the program nor the host's files decide what it reads: imports lead to its own copy of the
+standard library's types, to the stub, or nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import anyio
+from anyio.abc import Process
+
+from .preflight_findings import RULES, Diagnostic
+from .preflight_tree import Node, read_tree
+
+__all__ = ["CheckFailedError", "Workplace", "find_checker"]
+
+_STUB = "ptc_tools_stub"
+_CANARY = "no tool has this name"
+_HEAD = f"from {_STUB} import ToolCallError, tools; tools[{_CANARY!r}]\n"
+"""The line before the program; its last call must be found to be wrong, or the checker has not seen the stub."""
+
+_PYTHON_VERSION = "3.14"
+_PARSE = Path(__file__).with_name("preflight_parse.py")
+MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+"""The most that the checker or the parser may print."""
+
+_SCRIPT = re.compile(r"^# /// ", re.MULTILINE)
+
+
+class CheckFailedError(Exception):
+    """The checker gave no answer; the text says why."""
+
+
+def find_checker() -> str | None:
+    """Returns the path of the command `ty`; `None` when the extra `preflight` is not installed."""
+    try:
+        from ty import find_ty_bin
+    except ImportError:
+        return None
+    try:
+        return str(find_ty_bin())
+    except FileNotFoundError:
+        return None
+
+
+class Workplace:
+    """A private folder for the check of one program; a context manager that makes and removes it.
+
+    Args:
+        checker: the path of `ty`.
+        program: the program.
+        stub: the stub module of its tools.
+    """
+
+    def __init__(self, checker: str, program: str, stub: str) -> None:
+        self._checker = checker
+        self._program = program
+        self._stub = stub
+        self._folder = ""
+
+    async def __aenter__(self) -> Workplace:
+        with anyio.CancelScope(shield=True):
+            self._folder = await anyio.to_thread.run_sync(self._make)
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(lambda: shutil.rmtree(self._folder, ignore_errors=True))
+
+    def _make(self) -> str:
+        folder = Path(tempfile.mkdtemp(prefix="ptc-preflight-"))
+        (folder / "env" / "lib" / f"python{_PYTHON_VERSION}" / "site-packages").mkdir(parents=True)
+        (folder / "env" / "Lib" / "site-packages").mkdir(parents=True, exist_ok=True)  # as Windows has it
+        (folder / "env" / "pyvenv.cfg").write_text(f"version = {_PYTHON_VERSION}.0\nhome = {folder / 'env'}\n")
+        (folder / "home").mkdir()
+        (folder / "ty.toml").write_text("")
+        (folder / f"{_STUB}.pyi").write_text(self._stub, encoding="utf-8")
+        # A program could name settings in a block for script runners; one character takes the block its meaning.
+        text = _SCRIPT.sub("# //. ", self._program)
+        (folder / "program.py").write_text(_HEAD + text, encoding="utf-8", newline="")
+        return str(folder)
+
+    async def diagnose(self) -> list[Diagnostic]:
+        """Returns what the checker finds by the rules that count, with places in the program.
+
+        Raises:
+            CheckFailedError: the checker did not end as it should.
+        """
+        levels = [part for rule in RULES for part in ("--error", rule)]
+        code, output = await self._run(
+            [self._checker, "check", "--project", ".", "--config-file", "ty.toml", "--python", "env"]
+            + ["--python-version", _PYTHON_VERSION, "--python-platform", "linux", "--output-format", "gitlab"]
+            + ["--no-progress", "--color", "never", "--ignore", "all", *levels, "program.py"],
+            b"",
+        )
+        if code not in (0, 1):
+            raise CheckFailedError(f"the checker ended with {code}")
+        try:
+            found = [_diagnostic(item) for item in json.loads(output or b"[]")]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise CheckFailedError("the checker's answer cannot be read") from None
+        if not any(each.line == 0 and _CANARY in each.text for each in found):
+            raise CheckFailedError("the checker did not see the declarations of the tools")
+        return [each for each in found if each.rule in RULES and each.line > 0]
+
+    async def parse(self) -> Node | None:
+        """Returns the program's syntax tree; `None` when it has none, which its sandbox will tell of.
+
+        Raises:
+            CheckFailedError: the tree is too much for the parser.
+        """
+        code, output = await self._run(
+            [sys.executable, "-I", "-S", "-B", str(_PARSE)], self._program.encode("utf-8", "surrogatepass")
+        )
+        if code == 1 and not output:
+            return None
+        try:
+            return read_tree(json.loads(output))
+        except (ValueError, RecursionError, TypeError):
+            raise CheckFailedError("the program cannot be parsed here") from None
+
+    async def _run(self, command: Sequence[str], given: bytes) -> tuple[int, bytes]:
+        """Runs a command in the folder, and ends it with all it has started when the check is given up."""
+        env = {"HOME": f"{self._folder}/home", "XDG_CONFIG_HOME": f"{self._folder}/home", "APPDATA": self._folder}
+        env |= {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
+        try:
+            process = await anyio.open_process(
+                command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=self._folder, env=env, start_new_session=True
+            )
+        except OSError as error:
+            raise CheckFailedError(f"the checker cannot be started: {error.strerror}") from None
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_give, process, given)
+                output = await _read(process)
+            if output is None:
+                raise CheckFailedError("the checker has too much to say")
+            return await process.wait(), output
+        finally:
+            with anyio.CancelScope(shield=True):
+                _kill(process)
+                await process.aclose()
+
+
+async def _give(process: Process, given: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await process.stdin.send(given)
+        await process.stdin.aclose()
+
+
+async def _read(process: Process) -> bytes | None:
+    """Returns all that a process prints; `None`, and ends it, when that is too much."""
+    assert process.stdout is not None
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in process.stdout:
+        size += len(chunk)
+        if size > MAX_OUTPUT_BYTES:
+            _kill(process)
+            return None
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _kill(process: Process) -> None:
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def _diagnostic(item: dict[str, object]) -> Diagnostic:
+    where = item["location"]["positions"]  # type: ignore[index]
+    begin, end = where["begin"], where["end"]
+    rule = str(item["check_name"])
+    return Diagnostic(
+        rule=rule,
+        text=str(item["description"]).removeprefix(f"{rule}: "),
+        line=int(begin["line"]) - 1,  # the head has one line
+        column=int(begin["column"]),
+        end_line=int(end["line"]) - 1,
+        end_column=int(end["column"]),
+    )

@@ -1,0 +1,464 @@
+"""From what the type checker says of a program to what its writer is told (contract G4: the tool, the argument, the line).
+
+The checker's rules that count are those in `RULES`. A call of a tool counts when one of its arguments cannot be right
+for any value; a use of a result counts when the type that the tool declares does not have it. The rest is the program's
+own business. What the program builds up, changes or catches itself is given the benefit of the doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..sdk_gen.build import build_document
+from ..sdk_gen.model import AnyType, ObjectType
+from ..sdk_gen.names import is_method_name
+from ..sdk_gen.stub import StubModule
+from ..sdk_gen.text import quoted
+from .preflight_tree import Node
+from .preflight_types import Problem, Shape, near, shown_type
+
+__all__ = ["RULES", "Diagnostic", "Finding", "explain"]
+
+CALL_RULES = (
+    "invalid-argument-type",
+    "missing-argument",
+    "missing-typed-dict-key",
+    "no-matching-overload",
+    "parameter-already-assigned",
+    "positional-only-parameter-as-kwarg",
+    "too-many-positional-arguments",
+    "unknown-argument",
+    "unknown-typed-dict-constructor-key",
+)
+"""What the checker calls a wrong call."""
+
+RESULT_RULES = (
+    "invalid-argument-type",
+    "invalid-await",
+    "invalid-context-manager",
+    "invalid-typed-dict-key",
+    "missing-attribute",
+    "not-callable",
+    "not-iterable",
+    "not-subscriptable",
+    "unsupported-operator",
+)
+"""What it calls a wrong use of a value, the unknown member of `tools` among them."""
+
+RULES = tuple(sorted({*CALL_RULES, *RESULT_RULES}))
+
+_FOUND = re.compile(r"(?:found|[Ff]ound|value of type) `(.*)`$", re.DOTALL)
+_TYPES = re.compile("`([^`]*)`")
+_PENDING = re.compile(r"^(?:CoroutineType|Coroutine)\[")
+_CATCHES = frozenset({"KeyError", "LookupError", "IndexError", "TypeError", "AttributeError"})
+_MAPPING_TYPES = ("dict[", "Mapping[", "OrderedDict[", "defaultdict[", "Counter[")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing that the checker found; the place is the program's own, from 1, in characters."""
+
+    rule: str
+    text: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One mistake: the line, and what is wrong there, with the tool and the argument named."""
+
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.text}"
+
+
+def explain(
+    tree: Node,
+    diagnostics: Sequence[Diagnostic],
+    stub: StubModule,
+    parameters: Mapping[str, object],
+    known: Sequence[str],
+) -> list[Finding]:
+    """Returns the mistakes of a program, in order of lines.
+
+    Args:
+        tree: the program.
+        diagnostics: what the checker found.
+        stub: the stub that it read.
+        parameters: the schema of what each tool takes, by name.
+        known: the names of all tools that the program has.
+    """
+    return sorted(set(_Explanation(tree, diagnostics, stub, parameters, known).findings()))
+
+
+class _Explanation:
+    def __init__(
+        self,
+        tree: Node,
+        diagnostics: Sequence[Diagnostic],
+        stub: StubModule,
+        parameters: Mapping[str, object],
+        known: Sequence[str],
+    ) -> None:
+        self._nodes = list(tree.walk())
+        self._diagnostics = diagnostics
+        self._stub = stub
+        self._parameters = parameters
+        self._known = known
+        self._found = {(each.line, each.column): found for each in diagnostics if (found := _found_type(each))}
+        self._bound = self._bindings()
+        self._is_own = "tools" in self._bound
+        self._touched = {name for node in self._nodes for name in _touched(node)}
+
+    def findings(self) -> Iterator[Finding]:
+        """Yields the mistakes, some of them twice."""
+        if self._is_own:  # the program has put something else in the place of `tools`
+            return
+        seen: set[int] = set()
+        for each in self._diagnostics:
+            call = self._call_at(each)
+            if call is not None and each.rule in CALL_RULES:
+                if id(call) not in seen:
+                    seen.add(id(call))
+                    yield from self._wrong_call(call)
+                continue
+            if each.rule in RESULT_RULES:
+                yield from self._wrong_use(each)
+
+    # Which tool
+
+    def _bindings(self) -> dict[str, list[Node | None]]:
+        """What each name is bound to; `None` stands for a binding that says nothing of the value."""
+        bound: dict[str, list[Node | None]] = {}
+        for node in self._nodes:
+            if node.kind == "Name" and node["ctx"].kind == "Store":
+                parent = node.parent
+                is_plain = parent is not None and parent.kind == "Assign" and node in parent["targets"]
+                bound.setdefault(node["id"], []).append(parent["value"] if parent is not None and is_plain else None)
+            elif node.kind == "arg":
+                bound.setdefault(node["arg"], []).append(None)
+            elif node.kind in ("FunctionDef", "AsyncFunctionDef", "ClassDef"):
+                bound.setdefault(node["name"], []).append(None)
+            elif node.kind == "alias":
+                bound.setdefault((node["asname"] or node["name"]).partition(".")[0], []).append(None)
+        return bound
+
+    def _tool_of(self, node: Node) -> str | None:
+        """Returns the name of the tool that an expression is, as far as the program says it plainly."""
+        if node.kind == "Name":
+            bound = self._bound.get(node["id"], [])
+            return self._tool_of(bound[0]) if len(bound) == 1 and bound[0] is not None and bound[0] != node else None
+        name = None
+        if node.kind == "Attribute" and _is_tools(node["value"]):
+            name = node["attr"]
+        elif node.kind == "Subscript" and _is_tools(node["value"]):
+            name = node["slice"].constant
+        return name if isinstance(name, str) and name in self._parameters else None
+
+    def _call_at(self, each: Diagnostic) -> Node | None:
+        """Returns the call of a tool that a finding is about: the innermost call that it lies in."""
+        inner: Node | None = None
+        for node in self._nodes:  # outer nodes come first
+            if node.kind == "Call" and node.holds(each.line, each.column):
+                inner = node
+        if inner is None or self._tool_of(inner["func"]) is None:
+            return None
+        if each.rule == "invalid-argument-type" and not _is_of_call(each, self._stub):
+            return None
+        return None if _is_within(inner["func"], each) else inner
+
+    def _is_from_tool(self, node: Node) -> bool:
+        """Whether a value is plainly what a tool gave, or a part of it."""
+        while True:
+            if node.kind == "Await":
+                return node["value"].kind == "Call" and self._tool_of(node["value"]["func"]) is not None
+            if node.kind == "Call":
+                return self._tool_of(node["func"]) is not None
+            if node.kind in ("Subscript", "Attribute"):
+                node = node["value"]
+                continue
+            if node.kind != "Name":
+                return False
+            bound = self._bound.get(node["id"], [])
+            if len(bound) != 1 or bound[0] is None:
+                return False
+            node = bound[0]
+
+    # Calls
+
+    def _wrong_call(self, call: Node) -> Iterator[Finding]:
+        name = self._tool_of(call["func"])
+        assert name is not None
+        shape = Shape(build_document(self._parameters[name]), self._stub.objects, self._type_of)
+        for problem in self._call_problems(call, name, shape):
+            about = f"argument {quoted(problem.path)} " if problem.path else ""
+            if problem.path and not problem.text.startswith("must"):
+                about = f"in argument {quoted(problem.path)} "
+            place = problem.node.place or call.place
+            yield Finding(place[0] if place else 0, f"{_written(name)}(...): {about}{problem.text}")
+
+    def _call_problems(self, call: Node, name: str, shape: Shape) -> Iterator[Problem]:
+        root = shape.root
+        args, keywords = call["args"], call["keywords"]
+        if any(arg.kind == "Starred" for arg in args):
+            return
+        if args and self._is_mapping(args[0]):
+            if len(args) > 1 or keywords:
+                yield Problem("", "takes one mapping or keywords, not both", call)
+            elif len(args) == 1:
+                yield from shape.problems(args[0], root, "")
+            return
+        if args and self._type_of(args[0]) == "" and args[0].constant is NotImplemented and len(args) == 1:
+            return  # it may be a mapping
+        if not isinstance(root, ObjectType):
+            return
+        order = [item.name for item in root.properties]
+        if len(args) > len(order):
+            yield Problem("", f"takes {len(order)} arguments, not {len(args)}", call)
+            return
+        given = list(zip(order, args, strict=False))
+        given += [(keyword["arg"], keyword["value"]) for keyword in keywords if keyword["arg"] is not None]
+        complete = all(keyword["arg"] is not None for keyword in keywords)
+        yield from shape.pairs(given, root, "", call, complete=complete)
+
+    def _is_mapping(self, node: Node) -> bool:
+        found = self._type_of(node)
+        return node.kind in ("Dict", "DictComp") or found.startswith(_MAPPING_TYPES) or found in self._stub.objects
+
+    def _type_of(self, node: Node) -> str:
+        """The checker's type of an argument, where it has said it: at the argument itself, or at its keyword."""
+        if node.kind == "Call" and self._tool_of(node["func"]) is not None:
+            return "CoroutineType[Any, Any, Any]"
+        places = [node.place] if node.place else []
+        if node.parent is not None and node.parent.kind == "keyword" and node.parent.place:
+            places.append(node.parent.place)
+        for place in places:
+            found = self._found.get(place[:2])
+            if found:
+                return found
+        return ""
+
+    # Results
+
+    def _wrong_use(self, each: Diagnostic) -> Iterator[Finding]:
+        if "may not" in each.text or "Top[" in each.text or "Unknown" in each.text:
+            return
+        types = _TYPES.findall(each.text)
+        if each.rule == "missing-attribute" and types[:1] == ["Tools"]:
+            yield from self._unknown_tool(each, types[-1])
+            return
+        if each.rule == "invalid-argument-type" and "on object of type `Tools`" in each.text:
+            literal = re.search(r"key of type `Literal\[(.*)\]`", each.text)
+            node = self._node_at(each, ("Subscript",))
+            if literal and node is not None and isinstance(node["slice"].constant, str):
+                yield from self._unknown_tool(each, node["slice"].constant)
+            return
+        node = self._node_at(each, ("Subscript", "Attribute", "Await", "Call", "BinOp", "Compare", "UnaryOp", "Name"))
+        if node is None or _is_caught(node) or self._is_changed(node):
+            return
+        text = self._use(each, node, types)
+        if text:
+            yield Finding(each.line, text)
+
+    def _unknown_tool(self, each: Diagnostic, name: str) -> Iterator[Finding]:
+        if name in self._known or name.startswith("__"):
+            return
+        hyphened = [known for known in self._known if re.match(rf"{re.escape(name)}\W", known)]
+        meant = f"; did you mean tools[{quoted(hyphened[0])}]?" if hyphened else near(name, self._known)
+        yield Finding(each.line, f"there is no tool {quoted(name)}{meant}")
+
+    def _use(self, each: Diagnostic, node: Node, types: Sequence[str]) -> str:
+        """Returns what is wrong with the use of a value; empty when that is none of a tool's."""
+        owner = self._owner(node, each)
+        of = f"what {_written(owner)}(...) gives" if owner else "a tool's result"
+        if each.rule == "invalid-typed-dict-key":
+            return self._unknown_key(node, types, of)
+        value = self._subject(each, types)
+        if not value or " | " in value:
+            return ""
+        if _PENDING.match(value):
+            name = f"{_written(owner)}(...)" if owner else "the call of a tool"
+            return f"{name} is not awaited: write (await ...) around the call before its value is used"
+        if value.split("[")[0] in self._stub.protocols:
+            return f"{_written(self._stub.protocols[value])} is a tool, not a value: call it and await the call"
+        is_own = self._mentions(value)
+        if not is_own and not (node.kind in ("Subscript", "Attribute") and self._is_from_tool(node["value"])):
+            return ""
+        if value in ("None", "Any", "object"):
+            return ""
+        shown = shown_type(value, self._stub.objects)
+        if each.rule == "missing-attribute" and node.kind == "Attribute":
+            return self._attribute(node, value, shown, of)
+        if node.kind == "Subscript" and shown.startswith("list") and isinstance(node["slice"].constant, str):
+            return f"{of} is a {shown} here: it has numbers for its items, not the key {quoted(node['slice'].constant)}"
+        problem = {
+            "not-subscriptable": "cannot be subscripted",
+            "not-iterable": "cannot be iterated over",
+            "not-callable": "cannot be called",
+            "invalid-await": "is a value already, and cannot be awaited",
+            "invalid-context-manager": "cannot be used with `with`",
+        }.get(each.rule)
+        if problem:
+            return f"{of} is {shown} here, which {problem}"
+        if each.rule == "unsupported-operator":
+            return f"{of}: " + shown_type(each.text[:1].lower() + each.text[1:], self._stub.objects)
+        return ""
+
+    def _unknown_key(self, node: Node, types: Sequence[str], of: str) -> str:
+        """Tells of a key that a result does not have; one that the program itself sets is its own."""
+        slice_ = node["slice"] if node.kind == "Subscript" else node
+        key = slice_.constant
+        declared = self._stub.objects.get(types[0]) if types else None
+        if not isinstance(key, str) or declared is None or key in self._touched or len(types) != 1:
+            return ""
+        if declared.additional is not None and declared.stated and not isinstance(declared.additional, AnyType):
+            return ""
+        names = [item.name for item in declared.properties]
+        more = "" if declared.additional is None else '; .get("...") reads what is not declared'
+        return f"{of} has no key {quoted(key)} here{near(key, names)}{more}"
+
+    def _attribute(self, node: Node, value: str, shown: str, of: str) -> str:
+        name = node["attr"]
+        declared = self._stub.objects.get(value)
+        if declared is not None:
+            if any(item.name == name for item in declared.properties):
+                return f"{of} is a dict here: write [{quoted(name)}] in place of .{name}"
+            return f"{of} is a dict here, without .{name}{near(name, [item.name for item in declared.properties])}"
+        return f"{of} is a {shown} here, without .{name}"
+
+    def _subject(self, each: Diagnostic, types: Sequence[str]) -> str:
+        """Returns the type of the value that is used wrongly."""
+        if each.rule == "unsupported-operator":
+            own = [one for one in types if self._mentions(one) or _PENDING.match(one)]
+            return own[0] if own and not any(" | " in one for one in types) else ""
+        if each.rule == "invalid-argument-type":
+            on = re.search(r"on object of type `(.*)`$", each.text, re.DOTALL)
+            if on:
+                return on.group(1)
+            found = _found_type(each)
+            return (
+                found if _PENDING.match(found) and not re.search("Expected `.*(Await|Corout|Future)", each.text) else ""
+            )
+        return re.sub(r" & ~\w+", "", types[0]) if types else ""
+
+    def _mentions(self, value: str) -> bool:
+        return any(word in self._stub.objects for word in re.findall(r"\w+", value))
+
+    def _owner(self, node: Node, each: Diagnostic) -> str | None:
+        """Returns the tool whose result is used, where that is plain."""
+        del each
+        while node.kind in ("Subscript", "Attribute", "Await", "Call", "UnaryOp", "Name"):
+            if node.kind == "Call":
+                return self._tool_of(node["func"])
+            if node.kind == "Name":
+                bound = self._bound.get(node["id"], [])
+                if len(bound) != 1 or bound[0] is None:
+                    return None
+                node = bound[0]
+            else:
+                node = node["operand"] if node.kind == "UnaryOp" else node["value"]
+        return None
+
+    def _node_at(self, each: Diagnostic, kinds: Sequence[str]) -> Node | None:
+        """Returns the node that a finding is about: the one of its place; for a key, the subscript around it."""
+        place = (each.line, each.column, each.end_line, each.end_column)
+        at = [node for node in self._nodes if node.place == place and node.kind != "Expr"]
+        for node in at:
+            parent = node.parent
+            if parent is not None and parent.kind == "Subscript" and parent["slice"] is node:
+                return parent
+        return next((node for node in at if node.kind in kinds), None)
+
+    def _is_changed(self, node: Node) -> bool:
+        """Whether the program itself sets this key, or one on the way to it: then it knows better what is there."""
+        if node["ctx"] is not None and node["ctx"].kind != "Load":
+            return True
+        while node.kind in ("Subscript", "Attribute"):
+            if node.kind == "Subscript" and node["slice"].constant in self._touched:
+                return True
+            node = node["value"]
+        return False
+
+
+def _touched(node: Node) -> Iterator[str]:
+    """Yields the keys that a program sets, looks for, or writes into a dict of its own."""
+    named: list[Node | None] = []
+    if node.kind == "Subscript" and node["ctx"].kind != "Load":
+        named.append(node["slice"])
+    elif node.kind == "Compare":
+        named.append(node["left"])
+    elif node.kind == "Call" and node["func"].kind == "Attribute" and not _is_tools(node["func"]["value"]):
+        named += node["args"] if node["func"]["attr"] in ("setdefault", "pop") else []
+        if node["func"]["attr"] == "update":
+            yield from (keyword["arg"] for keyword in node["keywords"] if keyword["arg"] is not None)
+    elif node.kind == "Dict" and not _is_argument(node):
+        named += node["keys"]
+    for each in named:
+        if each is not None and isinstance(each.constant, str):
+            yield each.constant
+
+
+def _is_argument(node: Node) -> bool:
+    """Whether a dict stands in the arguments of a tool's call."""
+    for outer in node.around():
+        if outer.kind == "Call":
+            func = outer["func"]
+            return func.kind in ("Attribute", "Subscript") and _is_tools(func["value"])
+    return False
+
+
+def _is_tools(node: Node) -> bool:
+    return node.kind == "Name" and node["id"] == "tools"
+
+
+def _is_within(node: Node, each: Diagnostic) -> bool:
+    """Whether a finding is about a part of this node, as of `tools.find(...)["key"]` in a longer chain."""
+    return (
+        node.place is not None
+        and node.place[:2] <= (each.line, each.column)
+        and (
+            each.end_line,
+            each.end_column,
+        )
+        <= node.place[2:]
+    )
+
+
+def _is_of_call(each: Diagnostic, stub: StubModule) -> bool:
+    """Whether a wrong argument is one of a tool, and not of some function inside its arguments."""
+    protocol = re.search(r"bound method `(\w+)\.__call__`", each.text)
+    if protocol:
+        return protocol.group(1) in stub.protocols
+    on = re.search(r"on TypedDict `(\w+)`", each.text)
+    return on is not None and on.group(1) in stub.objects
+
+
+def _is_caught(node: Node) -> bool:
+    """Whether the program is ready for this mistake: it stands in a `try` that catches it by name."""
+    inner = node
+    for outer in node.around():
+        if outer.kind in ("Try", "TryStar") and inner in outer["body"]:
+            for handler in outer["handlers"]:
+                caught = handler["type"]
+                names = {each["id"] for each in caught.walk() if each.kind == "Name"} if caught is not None else set()
+                if names & _CATCHES:
+                    return True
+        inner = outer
+    return False
+
+
+def _found_type(each: Diagnostic) -> str:
+    match = _FOUND.search(each.text)
+    return match.group(1) if match else ""
+
+
+def _written(name: str) -> str:
+    """Returns how a program writes a tool."""
+    return f"tools.{name}" if is_method_name(name) else f"tools[{quoted(name)}]"
