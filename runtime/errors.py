@@ -55,7 +55,7 @@ class ProgramRefusedError(HarnessError):
         super().__init__(
             "\n".join(
                 [
-                    f"the program was not run: it has {mistakes} in its use of the tools, and none of its calls was made.",
+                    f"the program was not run, and none of its calls was made: {mistakes} in its use of the tools",
                     *findings,
                     *more,
                     "Mend this, and send the whole program again.",

@@ -55,14 +55,14 @@ class PreflightReport:
 class Preflight:
     """The check of programs against their tools, for `PtcExecutor(preflight=...)`.
 
-    The checker is `ty`, of the extra `preflight`. It runs as a command of its own for each program, in a private folder,
-    with nothing of the host to read, and is ended with whatever it has started when its time is over.
+    The checker is `ty`, of the extra `preflight`. It runs as a command of its own for each program, in a private
+    folder, with nothing of the host to read, and is ended with whatever it has started when its time is over.
 
     Args:
         timeout_ms: how long one check may take; a program that takes longer to check runs unchecked.
         max_findings: how many mistakes the model is told of.
-        fallback: what happens on a host without the checker: programs run unchecked, and the record says so, in place of
-            the error here.
+        fallback: what happens on a host without the checker: programs run unchecked, and the record says so, in place
+            of the error here.
 
     Raises:
         PreflightUnavailableError: the checker is not installed, and `fallback` is not set.
@@ -161,9 +161,9 @@ class Preflight:
         try:
             async with Workplace(self._checker, program, stub.module.text) as place:
                 diagnostics = await place.diagnose()
-                tree = await place.parse() if diagnostics else None
-            if tree is None:
-                return (), ""
+                if not diagnostics:
+                    return (), ""
+                tree = await place.parse()
             known = [tool.name for tool in tools]
             found = explain(tree, diagnostics, stub.module, stub.parameters, known)
         except CheckFailedError as error:

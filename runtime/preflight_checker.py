@@ -1,4 +1,4 @@
-"""Runs the type checker `ty` on one program, as a command in a private folder that has nothing but the program and its stub.
+"""Runs the type checker `ty` on one program: a command in a private folder with nothing but the program and its stub.
 
 The checker reads types and runs nothing. It is given an empty Python environment and an empty configuration, and a home
 of its own, so that neither the program nor the host's files decide what it reads: imports lead to its own copy of the
@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
+from typing import Self
 
 import anyio
 from anyio.abc import Process
@@ -25,17 +26,25 @@ from anyio.abc import Process
 from .preflight_findings import RULES, Diagnostic
 from .preflight_tree import Node, read_tree
 
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None
+
 __all__ = ["CheckFailedError", "Workplace", "find_checker"]
 
 _STUB = "ptc_tools_stub"
-_CANARY = "no tool has this name"
-_HEAD = f"from {_STUB} import ToolCallError, tools; tools[{_CANARY!r}]\n"
-"""The line before the program; its last call must be found to be wrong, or the checker has not seen the stub."""
+_CANARY = "__no_tool_has_this_name"
+_HEAD = f"from {_STUB} import ToolCallError, tools; tools.{_CANARY}\n"
+"""The line before the program; its last part must be found to be wrong, or the checker has not seen the stub."""
 
 _PYTHON_VERSION = "3.14"
 _PARSE = Path(__file__).with_name("preflight_parse.py")
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 """The most that the checker or the parser may print."""
+
+MAX_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
+"""The most memory that either may map; the checker maps about 200 MB for a usual program."""
 
 _SCRIPT = re.compile(r"^# /// ", re.MULTILINE)
 
@@ -71,7 +80,7 @@ class Workplace:
         self._stub = stub
         self._folder = ""
 
-    async def __aenter__(self) -> Workplace:
+    async def __aenter__(self) -> Self:
         with anyio.CancelScope(shield=True):
             self._folder = await anyio.to_thread.run_sync(self._make)
         return self
@@ -100,12 +109,10 @@ class Workplace:
             CheckFailedError: the checker did not end as it should.
         """
         levels = [part for rule in RULES for part in ("--error", rule)]
-        code, output = await self._run(
-            [self._checker, "check", "--project", ".", "--config-file", "ty.toml", "--python", "env"]
-            + ["--python-version", _PYTHON_VERSION, "--python-platform", "linux", "--output-format", "gitlab"]
-            + ["--no-progress", "--color", "never", "--ignore", "all", *levels, "program.py"],
-            b"",
-        )
+        isolation = ["--project", ".", "--config-file", "ty.toml", "--python", "env"]
+        target = ["--python-version", _PYTHON_VERSION, "--python-platform", "linux"]
+        told = ["--output-format", "gitlab", "--no-progress", "--color", "never", "--ignore", "all", *levels]
+        code, output = await self._run([self._checker, "check", *isolation, *target, *told, "program.py"], b"")
         if code not in (0, 1):
             raise CheckFailedError(f"the checker ended with {code}")
         try:
@@ -116,21 +123,18 @@ class Workplace:
             raise CheckFailedError("the checker did not see the declarations of the tools")
         return [each for each in found if each.rule in RULES and each.line > 0]
 
-    async def parse(self) -> Node | None:
-        """Returns the program's syntax tree; `None` when it has none, which its sandbox will tell of.
+    async def parse(self) -> Node:
+        """Returns the program's syntax tree.
 
         Raises:
-            CheckFailedError: the tree is too much for the parser.
+            CheckFailedError: it has none, which its sandbox will tell of; or it is too much for the parser.
         """
-        code, output = await self._run(
-            [sys.executable, "-I", "-S", "-B", str(_PARSE)], self._program.encode("utf-8", "surrogatepass")
-        )
-        if code == 1 and not output:
-            return None
+        command = [sys.executable, "-I", "-S", "-B", str(_PARSE)]
+        _code, output = await self._run(command, self._program.encode("utf-8"))
         try:
             return read_tree(json.loads(output))
         except (ValueError, RecursionError, TypeError):
-            raise CheckFailedError("the program cannot be parsed here") from None
+            raise CheckFailedError("it cannot be parsed here") from None
 
     async def _run(self, command: Sequence[str], given: bytes) -> tuple[int, bytes]:
         """Runs a command in the folder, and ends it with all it has started when the check is given up."""
@@ -142,6 +146,8 @@ class Workplace:
             )
         except OSError as error:
             raise CheckFailedError(f"the checker cannot be started: {error.strerror}") from None
+        output: bytes | None = None
+        _limit(process)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_give, process, given)
@@ -174,6 +180,14 @@ async def _read(process: Process) -> bytes | None:
             return None
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+def _limit(process: Process) -> None:
+    """Keeps a hostile program from taking the host's memory through the checker, where the system can do that."""
+    prlimit = getattr(resource, "prlimit", None)  # only Linux has it
+    if resource is not None and prlimit is not None:
+        with contextlib.suppress(OSError):
+            prlimit(process.pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 def _kill(process: Process) -> None:

@@ -1,4 +1,4 @@
-"""From what the type checker says of a program to what its writer is told (contract G4: the tool, the argument, the line).
+"""From what the type checker says of a program to what its writer is told: the line, the tool and the argument.
 
 The checker's rules that count are those in `RULES`. A call of a tool counts when one of its arguments cannot be right
 for any value; a use of a result counts when the type that the tool declares does not have it. The rest is the program's
@@ -53,6 +53,14 @@ _FOUND = re.compile(r"(?:found|[Ff]ound|value of type) `(.*)`$", re.DOTALL)
 _TYPES = re.compile("`([^`]*)`")
 _PENDING = re.compile(r"^(?:CoroutineType|Coroutine)\[")
 _CATCHES = frozenset({"KeyError", "LookupError", "IndexError", "TypeError", "AttributeError"})
+_OF_THE_WHOLE = frozenset({"not-iterable", "not-callable", "invalid-await", "invalid-context-manager"})
+_PROBLEMS = {
+    "not-subscriptable": "has no items",
+    "not-iterable": "cannot be iterated over",
+    "not-callable": "cannot be called",
+    "invalid-await": "is a value already and cannot be awaited",
+    "invalid-context-manager": "cannot be used with `with`",
+}
 _MAPPING_TYPES = ("dict[", "Mapping[", "OrderedDict[", "defaultdict[", "Counter[")
 
 
@@ -176,20 +184,7 @@ class _Explanation:
 
     def _is_from_tool(self, node: Node) -> bool:
         """Whether a value is plainly what a tool gave, or a part of it."""
-        while True:
-            if node.kind == "Await":
-                return node["value"].kind == "Call" and self._tool_of(node["value"]["func"]) is not None
-            if node.kind == "Call":
-                return self._tool_of(node["func"]) is not None
-            if node.kind in ("Subscript", "Attribute"):
-                node = node["value"]
-                continue
-            if node.kind != "Name":
-                return False
-            bound = self._bound.get(node["id"], [])
-            if len(bound) != 1 or bound[0] is None:
-                return False
-            node = bound[0]
+        return self._owner(node) is not None
 
     # Calls
 
@@ -197,14 +192,14 @@ class _Explanation:
         name = self._tool_of(call["func"])
         assert name is not None
         shape = Shape(build_document(self._parameters[name]), self._stub.objects, self._type_of)
-        for problem in self._call_problems(call, name, shape):
+        for problem in self._call_problems(call, shape):
             about = f"argument {quoted(problem.path)} " if problem.path else ""
             if problem.path and not problem.text.startswith("must"):
                 about = f"in argument {quoted(problem.path)} "
             place = problem.node.place or call.place
             yield Finding(place[0] if place else 0, f"{_written(name)}(...): {about}{problem.text}")
 
-    def _call_problems(self, call: Node, name: str, shape: Shape) -> Iterator[Problem]:
+    def _call_problems(self, call: Node, shape: Shape) -> Iterator[Problem]:
         root = shape.root
         args, keywords = call["args"], call["keywords"]
         if any(arg.kind == "Starred" for arg in args):
@@ -248,22 +243,22 @@ class _Explanation:
     # Results
 
     def _wrong_use(self, each: Diagnostic) -> Iterator[Finding]:
-        if "may not" in each.text or "Top[" in each.text or "Unknown" in each.text:
-            return
         types = _TYPES.findall(each.text)
         if each.rule == "missing-attribute" and types[:1] == ["Tools"]:
             yield from self._unknown_tool(each, types[-1])
             return
-        if each.rule == "invalid-argument-type" and "on object of type `Tools`" in each.text:
-            literal = re.search(r"key of type `Literal\[(.*)\]`", each.text)
-            node = self._node_at(each, ("Subscript",))
-            if literal and node is not None and isinstance(node["slice"].constant, str):
-                yield from self._unknown_tool(each, node["slice"].constant)
+        use = self._use_at(each)
+        if use is None:
             return
-        node = self._node_at(each, ("Subscript", "Attribute", "Await", "Call", "BinOp", "Compare", "UnaryOp", "Name"))
-        if node is None or _is_caught(node) or self._is_changed(node):
+        if use.kind == "Subscript" and "Tools" in types:
+            if isinstance(use["slice"].constant, str):
+                yield from self._unknown_tool(each, use["slice"].constant)
             return
-        text = self._use(each, node, types)
+        if "may not" in each.text or any("Top[" in one or "Unknown" in one for one in types):
+            return
+        if _is_caught(use) or self._is_changed(use):
+            return
+        text = self._use(each, use, types)
         if text:
             yield Finding(each.line, text)
 
@@ -274,42 +269,60 @@ class _Explanation:
         meant = f"; did you mean tools[{quoted(hyphened[0])}]?" if hyphened else near(name, self._known)
         yield Finding(each.line, f"there is no tool {quoted(name)}{meant}")
 
-    def _use(self, each: Diagnostic, node: Node, types: Sequence[str]) -> str:
+    def _use(self, each: Diagnostic, use: Node, types: Sequence[str]) -> str:
         """Returns what is wrong with the use of a value; empty when that is none of a tool's."""
-        owner = self._owner(node, each)
+        subject = self._subject(each, use)
+        owner = self._owner(subject)
         of = f"what {_written(owner)}(...) gives" if owner else "a tool's result"
         if each.rule == "invalid-typed-dict-key":
-            return self._unknown_key(node, types, of)
-        value = self._subject(each, types)
+            return self._unknown_key(use, types, of)
+        value = self._wrong_type(each, types)
         if not value or " | " in value:
             return ""
         if _PENDING.match(value):
             name = f"{_written(owner)}(...)" if owner else "the call of a tool"
             return f"{name} is not awaited: write (await ...) around the call before its value is used"
-        if value.split("[")[0] in self._stub.protocols:
-            return f"{_written(self._stub.protocols[value])} is a tool, not a value: call it and await the call"
-        is_own = self._mentions(value)
-        if not is_own and not (node.kind in ("Subscript", "Attribute") and self._is_from_tool(node["value"])):
-            return ""
-        if value in ("None", "Any", "object"):
+        if value in self._stub.protocols:
+            return f"{_written(self._stub.protocols[value])} is a tool, not a value: call it, and await the call"
+        if value in ("None", "Any", "object") or not (self._mentions(value) or self._is_from_tool(subject)):
             return ""
         shown = shown_type(value, self._stub.objects)
-        if each.rule == "missing-attribute" and node.kind == "Attribute":
-            return self._attribute(node, value, shown, of)
-        if node.kind == "Subscript" and shown.startswith("list") and isinstance(node["slice"].constant, str):
-            return f"{of} is a {shown} here: it has numbers for its items, not the key {quoted(node['slice'].constant)}"
-        problem = {
-            "not-subscriptable": "cannot be subscripted",
-            "not-iterable": "cannot be iterated over",
-            "not-callable": "cannot be called",
-            "invalid-await": "is a value already, and cannot be awaited",
-            "invalid-context-manager": "cannot be used with `with`",
-        }.get(each.rule)
-        if problem:
-            return f"{of} is {shown} here, which {problem}"
+        if each.rule == "missing-attribute" and use.kind == "Attribute":
+            return self._attribute(use, value, shown, of)
+        if use.kind == "Subscript" and shown.startswith("list") and isinstance(use["slice"].constant, str):
+            return f"{of} is {shown} here: its items have numbers, not the key {quoted(use['slice'].constant)}"
         if each.rule == "unsupported-operator":
-            return f"{of}: " + shown_type(each.text[:1].lower() + each.text[1:], self._stub.objects)
-        return ""
+            return f"{of}: {shown_type(each.text[:1].lower() + each.text[1:], self._stub.objects)}"
+        problem = _PROBLEMS.get(each.rule)
+        return f"{of} is {shown} here, which {problem}" if problem else ""
+
+    def _use_at(self, each: Diagnostic) -> Node | None:
+        """Returns the node in which a value is used wrongly: a subscript, an attribute, a call, or the value itself.
+
+        The checker gives the place of the whole, or of the value in it, or of the key.
+        """
+        place = (each.line, each.column, each.end_line, each.end_column)
+        at = [node for node in self._nodes if node.place == place and node.kind not in ("Expr", "keyword")]
+        for node in reversed(at):
+            parent = node.parent
+            if (
+                parent is not None
+                and parent.kind == "Subscript"
+                and (parent["slice"] is node or (parent["value"] is node and _is_of_subscript(each)))
+            ):
+                return parent
+        return at[0] if at else None
+
+    def _subject(self, each: Diagnostic, use: Node) -> Node:
+        """Returns the value that is used wrongly."""
+        if use.kind in ("Subscript", "Attribute") and each.rule not in _OF_THE_WHOLE:
+            return use["value"]
+        if each.rule == "not-callable" and use.kind == "Call":
+            return use["func"]
+        if each.rule == "unsupported-operator":
+            parts = [part for part in use.children if part.kind not in ("Add", "Sub", "Mult")]
+            return next((part for part in parts if self._owner(part)), use)
+        return use
 
     def _unknown_key(self, node: Node, types: Sequence[str], of: str) -> str:
         """Tells of a key that a result does not have; one that the program itself sets is its own."""
@@ -331,30 +344,28 @@ class _Explanation:
             if any(item.name == name for item in declared.properties):
                 return f"{of} is a dict here: write [{quoted(name)}] in place of .{name}"
             return f"{of} is a dict here, without .{name}{near(name, [item.name for item in declared.properties])}"
-        return f"{of} is a {shown} here, without .{name}"
+        return f"{of} is {shown} here, without .{name}"
 
-    def _subject(self, each: Diagnostic, types: Sequence[str]) -> str:
-        """Returns the type of the value that is used wrongly."""
+    def _wrong_type(self, each: Diagnostic, types: Sequence[str]) -> str:
+        """Returns the type of the value that is used wrongly; empty when it may be another one."""
         if each.rule == "unsupported-operator":
             own = [one for one in types if self._mentions(one) or _PENDING.match(one)]
             return own[0] if own and not any(" | " in one for one in types) else ""
         if each.rule == "invalid-argument-type":
-            on = re.search(r"on object of type `(.*)`$", each.text, re.DOTALL)
-            if on:
-                return on.group(1)
+            if _is_of_subscript(each):
+                return types[-1]
             found = _found_type(each)
             return (
-                found if _PENDING.match(found) and not re.search("Expected `.*(Await|Corout|Future)", each.text) else ""
+                found if _PENDING.match(found) and not re.search("Expected `[^`]*(Await|Corout|Fut)", each.text) else ""
             )
         return re.sub(r" & ~\w+", "", types[0]) if types else ""
 
     def _mentions(self, value: str) -> bool:
         return any(word in self._stub.objects for word in re.findall(r"\w+", value))
 
-    def _owner(self, node: Node, each: Diagnostic) -> str | None:
-        """Returns the tool whose result is used, where that is plain."""
-        del each
-        while node.kind in ("Subscript", "Attribute", "Await", "Call", "UnaryOp", "Name"):
+    def _owner(self, node: Node) -> str | None:
+        """Returns the tool whose result a value is, or is a part of, where that is plain."""
+        for _step in range(100):
             if node.kind == "Call":
                 return self._tool_of(node["func"])
             if node.kind == "Name":
@@ -362,19 +373,11 @@ class _Explanation:
                 if len(bound) != 1 or bound[0] is None:
                     return None
                 node = bound[0]
+            elif node.kind in ("Subscript", "Attribute", "Await"):
+                node = node["value"]
             else:
-                node = node["operand"] if node.kind == "UnaryOp" else node["value"]
+                return None
         return None
-
-    def _node_at(self, each: Diagnostic, kinds: Sequence[str]) -> Node | None:
-        """Returns the node that a finding is about: the one of its place; for a key, the subscript around it."""
-        place = (each.line, each.column, each.end_line, each.end_column)
-        at = [node for node in self._nodes if node.place == place and node.kind != "Expr"]
-        for node in at:
-            parent = node.parent
-            if parent is not None and parent.kind == "Subscript" and parent["slice"] is node:
-                return parent
-        return next((node for node in at if node.kind in kinds), None)
 
     def _is_changed(self, node: Node) -> bool:
         """Whether the program itself sets this key, or one on the way to it: then it knows better what is there."""
@@ -412,6 +415,10 @@ def _is_argument(node: Node) -> bool:
             func = outer["func"]
             return func.kind in ("Attribute", "Subscript") and _is_tools(func["value"])
     return False
+
+
+def _is_of_subscript(each: Diagnostic) -> bool:
+    return each.rule == "not-subscriptable" or "`__getitem__`" in each.text
 
 
 def _is_tools(node: Node) -> bool:

@@ -35,7 +35,7 @@ class Node:
 
     def walk(self) -> Iterator[Node]:
         """Yields this node and all that are in it."""
-        pending = [self]
+        pending: list[Node] = [self]
         while pending:
             node = pending.pop()
             yield node

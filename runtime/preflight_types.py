@@ -1,7 +1,7 @@
 """Whether a value of a program can be what a tool takes: from the program's own words, and from the checker's types.
 
-The answer is "no" only where no value fits. A type that may fit (`str` for one of three words, `str | None`, a dict that
-was built up) is no reason to stop a program.
+The answer is "no" only where no value fits. A type that may fit (`str` for one of three words, `str | None`, a dict
+that was built up) is no reason to stop a program.
 """
 
 from __future__ import annotations
@@ -102,9 +102,12 @@ class Shape:
             node: what is to blame for a missing key.
             complete: whether the program names all keys.
         """
+        if not type_.properties and isinstance(type_.additional, AnyType):
+            return
         declared = {item.name: item for item in type_.properties}
         what = "argument" if not path else "key"
         unknown: list[Problem] = []
+        misspelt: set[str] = set()
         for name, value in given:
             inner = f"{path}.{name}" if path else name
             if name in declared:
@@ -114,11 +117,12 @@ class Shape:
             else:
                 told = f"there is no {what} {scalar_text(name)}{near(name, declared)}"
                 unknown.append(Problem(path, told, value))
+                misspelt.update(_close(name, declared))
         yield from unknown
         if not complete:
             return
-        names = {name for name, _value in given}
-        missing = [item.name for item in type_.properties if item.required and item.name not in names]
+        named = {name for name, _value in given} | misspelt
+        missing = [item.name for item in type_.properties if item.required and item.name not in named]
         if missing:
             listed = ", ".join(scalar_text(name) for name in missing)
             several = "s" if len(missing) > 1 else ""
@@ -285,9 +289,13 @@ def shown_type(text: str, classes: Mapping[str, ObjectType]) -> str:
     return re.sub(r"\w+", lambda match: "dict" if match.group() in classes else match.group(), text)
 
 
+def _close(name: str, known: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    return difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+
+
 def near(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
     """Returns what may have been meant, or all there is when that is little."""
-    found = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+    found = _close(name, known)
     if found:
         return "; did you mean " + " or ".join(scalar_text(one) for one in found) + "?"
     if not known:

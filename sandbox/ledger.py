@@ -12,6 +12,8 @@ __all__ = ["OutputLedger", "json_string_size"]
 _SHORT_ESCAPE = re.compile(r'["\\\b\t\n\f\r]')
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_PIECE = 1 << 16
+"""Characters that are taken at a time: making lines of millions at once would keep other threads waiting."""
 
 
 def json_string_size(text: str) -> int:
@@ -43,8 +45,12 @@ class OutputLedger:
 
     def write(self, text: str) -> None:
         """Adds text as the program wrote it; sets `overflowed` when it is more than the cap takes."""
-        if self.overflowed:
-            return
+        for start in range(0, len(text), _PIECE):
+            if self.overflowed:
+                return
+            self._write(text[start : start + _PIECE])
+
+    def _write(self, text: str) -> None:
         pieces = text.split("\n")
         for piece in pieces[:-1]:
             self._extend(piece)

@@ -61,7 +61,7 @@ class PythonPart:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The text of one type, as it is when its names are not taken; it holds the document, so that its id stays its own."""
+    """The text of one type when its names are not taken; it holds the document, so that its id stays its own."""
 
     document: TypeDocument
     names: ClassNames

@@ -1,4 +1,4 @@
-"""How large the stack of a thread is: by the system's word, because the limits that it comes from differ by C library."""
+"""How large the stack of a thread is: by the system's word, as the limits that it comes from differ by C library."""
 
 from __future__ import annotations
 

@@ -773,6 +773,8 @@ class TestNamedTypes:
          "a?: string;\n} & Record<string, number | string>", "undeclared keys: number, minimum 2"),
         ({"properties": {"a": closed(b=STRING)}, "additionalProperties": {"type": "integer"}},
          "a?: {\n    b?: string;\n  };\n} & Record<string, JsonValue>", "undeclared keys: number"),
+        ({"properties": {"a": {"const": "v" * 90}}, "additionalProperties": {"type": "integer"}},
+         f'a?: "{"v" * 90}";\n}} & Record<string, JsonValue>', "undeclared keys: number"),
         ({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}},
          "a?: JsonValue;\n} & Record<string, JsonValue>", "undeclared keys: number"),
         ({"patternProperties": {"^x-": STRING}, "additionalProperties": False},

@@ -81,8 +81,8 @@ def test_equals_come_by_name_in_any_order_of_registration() -> None:
         random.Random(seed).shuffle(tools)
         assert Ranking(tools).search("same") == sorted(tool.name for tool in tools)
 
-    pair = Ranking([SearchText("tool_a", "second"), SearchText("tool_b", "first")])
-    assert pair.search("first second") == pair.search("second first") == ["tool_a", "tool_b"]
+    pair = Ranking([SearchText("tool_x", "second"), SearchText("tool_y", "first")])
+    assert pair.search("first second") == pair.search("second first") == ["tool_x", "tool_y"]
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
