@@ -25,7 +25,7 @@ from ..registry import (
 from ..registry.views import RUN_CODE, schema_of
 
 if TYPE_CHECKING:
-    from ..sdk_gen.catalogue import Catalogue, FittedSdk
+    from ..sdk_gen.catalogue import Catalogue, DiscoveryCalls, FittedSdk
 
 __all__ = ["Discovery", "SdkBudget", "SdkPlan"]
 
@@ -148,18 +148,22 @@ class SdkBudget:
 
     def _new_plan(self, view: ToolView, names: tuple[str, str]) -> SdkPlan:
         # Here, because only a prompt needs the templates: `ptc run` starts without them.
-        from ..sdk_gen.catalogue import Catalogue, DiscoveryCalls, estimate_tokens
+        from ..sdk_gen.catalogue import Catalogue, estimate_tokens
 
         catalogue = Catalogue(view.schemas(with_output=True), transport=RUN_CODE)
-        calls = self._made(names)
-        schemas = DiscoveryCalls(*(schema_of(call, with_output=True) for call in calls))
-        fitted = catalogue.fit(self._budget, self._count_tokens or estimate_tokens, schemas)
+        fitted = catalogue.fit(self._budget, self._count_tokens or estimate_tokens, self.calls(names))
         if fitted.tokens > self._budget:
             _LOGGER.warning(
                 "the SDK text of %d tools takes %d tokens in its shortest form, which is beyond the budget of %d",
                 len(catalogue), fitted.tokens, self._budget,
             )  # fmt: skip
-        return SdkPlan(catalogue, fitted, () if fitted.form == "full" else calls)
+        return SdkPlan(catalogue, fitted, () if fitted.form == "full" else self._made(names))
+
+    def calls(self, names: tuple[str, str]) -> DiscoveryCalls:
+        """Returns what a model is told of the two calls under these names, the search first."""
+        from ..sdk_gen.catalogue import DiscoveryCalls
+
+        return DiscoveryCalls(*(schema_of(call, with_output=True) for call in self._made(names)))
 
     def _made(self, names: tuple[str, str]) -> tuple[ToolDefinition, ToolDefinition]:
         calls = self._calls.get(names)

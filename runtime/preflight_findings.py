@@ -61,7 +61,10 @@ _PROBLEMS = {
     "invalid-await": "is a value already and cannot be awaited",
     "invalid-context-manager": "cannot be used with `with`",
 }
-_MAPPING_TYPES = ("dict[", "Mapping[", "OrderedDict[", "defaultdict[", "Counter[")
+_ANY_OBJECT = ObjectType(properties=(), additional=AnyType())
+_LITERAL_KINDS = frozenset(
+    {"Constant", "UnaryOp", "JoinedStr", "Dict", "DictComp", "List", "ListComp", "Tuple", "Set", "SetComp", "Lambda"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +207,14 @@ class _Explanation:
         args, keywords = call["args"], call["keywords"]
         if any(arg.kind == "Starred" for arg in args):
             return
-        if args and self._is_mapping(args[0]):
+        if len(args) == 1 and self._type_of(args[0]) == "" and args[0].kind not in _LITERAL_KINDS:
+            return  # it may be a mapping, or the first argument
+        if args and self._is_mapping(args[0], shape):
             if len(args) > 1 or keywords:
                 yield Problem("", "takes one mapping or keywords, not both", call)
             elif len(args) == 1:
                 yield from shape.problems(args[0], root, "")
             return
-        if args and self._type_of(args[0]) == "" and args[0].constant is NotImplemented and len(args) == 1:
-            return  # it may be a mapping
         if not isinstance(root, ObjectType):
             return
         order = [item.name for item in root.properties]
@@ -219,13 +222,17 @@ class _Explanation:
             yield Problem("", f"takes {len(order)} arguments, not {len(args)}", call)
             return
         given = list(zip(order, args, strict=False))
-        given += [(keyword["arg"], keyword["value"]) for keyword in keywords if keyword["arg"] is not None]
-        complete = all(keyword["arg"] is not None for keyword in keywords)
+        complete = True
+        for keyword in keywords:
+            pairs = _pairs(keyword)
+            complete = complete and pairs is not None
+            given += pairs or ()
         yield from shape.pairs(given, root, "", call, complete=complete)
 
-    def _is_mapping(self, node: Node) -> bool:
+    def _is_mapping(self, node: Node, shape: Shape) -> bool:
+        """Whether the first positional argument is, or may be, the mapping of all of them."""
         found = self._type_of(node)
-        return node.kind in ("Dict", "DictComp") or found.startswith(_MAPPING_TYPES) or found in self._stub.objects
+        return node.kind in ("Dict", "DictComp") or (found != "" and shape.may_be(found, _ANY_OBJECT))
 
     def _type_of(self, node: Node) -> str:
         """The checker's type of an argument, where it has said it: at the argument itself, or at its keyword."""
@@ -244,19 +251,17 @@ class _Explanation:
 
     def _wrong_use(self, each: Diagnostic) -> Iterator[Finding]:
         types = _TYPES.findall(each.text)
-        if each.rule == "missing-attribute" and types[:1] == ["Tools"]:
-            yield from self._unknown_tool(each, types[-1])
-            return
         use = self._use_at(each)
-        if use is None:
+        if use is None or _is_caught(use):
             return
-        if use.kind == "Subscript" and "Tools" in types:
-            if isinstance(use["slice"].constant, str):
-                yield from self._unknown_tool(each, use["slice"].constant)
+        if "Tools" in types and use.kind in ("Attribute", "Subscript"):
+            name = use["attr"] if use.kind == "Attribute" else use["slice"].constant
+            if isinstance(name, str) and name not in self._touched:
+                yield from self._unknown_tool(each, name)
             return
         if "may not" in each.text or any("Top[" in one or "Unknown" in one for one in types):
             return
-        if _is_caught(use) or self._is_changed(use):
+        if self._is_changed(use):
             return
         text = self._use(each, use, types)
         if text:
@@ -388,6 +393,17 @@ class _Explanation:
                 return True
             node = node["value"]
         return False
+
+
+def _pairs(keyword: Node) -> list[tuple[str, Node]] | None:
+    """Returns the arguments that a keyword or `**{...}` gives; `None` when that is not plain."""
+    if keyword["arg"] is not None:
+        return [(keyword["arg"], keyword["value"])]
+    given = keyword["value"]
+    if given.kind != "Dict":
+        return None
+    names = [key.constant if isinstance(key, Node) else None for key in given["keys"]]
+    return list(zip(names, given["values"], strict=True)) if all(isinstance(name, str) for name in names) else None
 
 
 def _touched(node: Node) -> Iterator[str]:

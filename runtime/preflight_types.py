@@ -174,7 +174,7 @@ class Shape:
         if value is not NotImplemented:
             return self._value_may_be(value, type_)
         if node.kind in _MADE_OF_CHARACTERS:
-            return self._text_may_be("str", type_)
+            return self.may_be("str", type_)
         if node.kind in ("Dict", "DictComp"):
             return isinstance(type_, ObjectType)
         if node.kind in ("List", "Tuple", "ListComp"):
@@ -182,14 +182,15 @@ class Shape:
         if node.kind in ("Set", "SetComp", "Lambda", "GeneratorExp"):
             return False
         text = self._type_of(node)
-        return not text or self._text_may_be(text, type_)
+        return not text or self.may_be(text, type_)
 
     def _value_may_be(self, value: Any, type_: TypeExpression) -> bool:
         if isinstance(type_, LiteralType):
             return any(same_json(value, one) for one in type_.values)
         return isinstance(type_, ScalarType) and fits(value, type_.kind)
 
-    def _text_may_be(self, text: str, type_: TypeExpression) -> bool:
+    def may_be(self, text: str, type_: TypeExpression) -> bool:
+        """Whether a value of this type, in the checker's words, can be of that type."""
         if len(text) > _MAX_TYPE_CHARS:
             return True
         try:

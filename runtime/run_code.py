@@ -216,9 +216,9 @@ class _Program:
                 tasks.start_soon(lane.drive)
                 try:
                     result = await self._sandbox.run(request)
-                except SandboxUnavailableError:
+                except SandboxUnavailableError as error:
                     # It names paths and packages of the host, which are for the log and not for the model.
-                    _LOGGER.exception("run_code %s: the sandbox cannot be used", self._outer.call_id)
+                    _LOGGER.error("run_code %s: the sandbox cannot be used: %s", self._outer.call_id, error)  # noqa: TRY400 - the text says it all
                     broken = CodeRunFailedError(FailureKind.SANDBOX_UNAVAILABLE.value, _UNAVAILABLE)
                 except Exception as error:  # noqa: BLE001 - carried past the group, which would wrap it and cancel the bodies
                     broken = error

@@ -13,8 +13,8 @@
     {"format", "log",
      "session": {"id", "agent", "opened", "labels", "events"},
      "runs": [{
-        "run", "callId", "tool", "description", "program", "arguments": the model's raw text, "outcome", "error",
-        "decision", "approvals", "started", "durationMs", "content", "meta", "seq", "settledSeq",
+        "run", "callId", "tool", "description", "program", "preflight", "arguments": the model's raw text,
+        "outcome", "error", "decision", "approvals", "started", "durationMs", "content", "meta", "seq", "settledSeq",
         "calls": [{"callId", "parentCallId", "tool", "arguments", "outcome", "error", "decision", "approvals", "line",
                    "started", "durationMs", "content", "meta", "seq", "settledSeq"}]}],
      "unpaired": [{"seq", "callId", "problem"}]}
@@ -23,6 +23,8 @@ An outcome is `ok`, `failed`, `denied`, `cancelled` or `outcome unknown`. Times 
 durations milliseconds with a fraction. `error` is `{"name", "code", "reason"}`, `decision` is `{"outcome", "by",
 "approval"}`. `approvals` are the questions that were put about a call: `{"reason", "outcome", "waitedMs", "seq",
 "decidedSeq"}`, `outcome` one of `allowed-once`, `rejected`, `cancelled`, `unavailable`.
+`preflight` is the check of the program before it ran: `{"outcome", "reason", "findings", "elapsedMs"}`, `outcome` one
+of `passed`, `refused`, `unchecked`.
 What is not known is null.
 """
 
@@ -106,6 +108,7 @@ def _run(run: Run) -> dict[str, Any]:
         "tool": call.name if call else None,
         "description": run.description,
         "program": run.program,
+        "preflight": _preflight(run),
         "arguments": call.arguments if call else None,
         "outcome": run.outcome,
         "error": _identity(call) if call else None,
@@ -118,6 +121,18 @@ def _run(run: Run) -> dict[str, Any]:
         "seq": call.seq if call else None,
         "settledSeq": call.settled_seq if call else None,
         "calls": [_call(sub) for sub in run.calls],
+    }
+
+
+def _preflight(run: Run) -> dict[str, Any] | None:
+    check = run.preflight
+    if check is None:
+        return None
+    return {
+        "outcome": check.outcome,
+        "reason": check.reason,
+        "findings": check.findings,
+        "elapsedMs": check.elapsed_ms,
     }
 
 

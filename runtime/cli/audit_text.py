@@ -102,6 +102,11 @@ def _print_run(console: Console, run: Run, *, full: bool) -> None:
         _field(console, 2, "arguments", str(call.arguments), _limit(full))
     else:
         _print_program(console, run.program, None if full else _PROGRAM_BYTES)
+    if run.preflight is not None:
+        check = run.preflight
+        said = {"passed": "nothing found", "refused": f"refused, {check.findings} found"}
+        told = said.get(check.outcome) or f"ran unchecked: {check.reason}"
+        _field(console, 2, "preflight", f"{told}, after {check.elapsed_ms} ms", _limit(full))
     _print_approvals(console, 2, call, full=full)
     if run.calls or run.program is not None:
         _line(console, Text(f"\n  calls ({len(run.calls)})", "bold"))

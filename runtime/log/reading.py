@@ -20,6 +20,7 @@ from .events import (
     DispatchSettled,
     DispatchStarted,
     ErrorIdentity,
+    ProgramPreflighted,
     ToolCalled,
     ToolResulted,
     read_event,
@@ -92,6 +93,7 @@ class Run:
         program: the source text of the program, if the tool was `run_code` and its arguments say.
         description: what the model said the program is for.
         calls: the calls that the program made, in the order in which they started.
+        preflight: what came of the check of the program before it ran; `None` when there was none.
     """
 
     session: str
@@ -101,6 +103,7 @@ class Run:
     program: str | None
     description: str | None
     calls: Sequence[Call]
+    preflight: ProgramPreflighted | None = None
 
     @property
     def id(self) -> str:
@@ -167,6 +170,8 @@ def read_session(session: SessionInfo, events: Iterable[StoredEvent]) -> Session
             index.asked(event, payload)
         elif isinstance(payload, ApprovalDecided):
             index.decided(event, payload)
+        elif isinstance(payload, ProgramPreflighted):
+            index.preflighted(event, payload)
     runs = [_run(session.id, number, root, index.questions) for number, root in enumerate(index.roots, 1)]
     return SessionReading(session, runs, index.violations)
 
@@ -191,6 +196,7 @@ class _Root:
     resulted: StoredEvent | None = None
     result: ToolResulted | None = None
     subs: list[_Sub] = field(default_factory=list[_Sub])
+    preflight: ProgramPreflighted | None = None
 
 
 class _Index:
@@ -281,6 +287,14 @@ class _Index:
         if problem is not None:
             self._refuse(event, ask.call_id or "", problem)
 
+    def preflighted(self, event: StoredEvent, check: ProgramPreflighted) -> None:
+        root = self._by_call.get(check.call_id)
+        if root is None or root.preflight is not None:
+            problem = "the program has been checked already" if root else "the check is of no call that was recorded"
+            self._refuse(event, check.call_id, problem)
+        else:
+            root.preflight = check
+
     def decided(self, event: StoredEvent, decision: ApprovalDecided) -> None:
         problem = self.questions.decided(event, decision)
         if problem is not None:
@@ -297,6 +311,7 @@ def _run(session: str, number: int, root: _Root, questions: Questions) -> Run:
         program=program,
         description=description,
         calls=[_sub_call(sub, questions) for sub in root.subs],
+        preflight=root.preflight,
     )
 
 

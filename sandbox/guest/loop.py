@@ -98,7 +98,7 @@ class GuestLoop(base_events.BaseEventLoop):
                 f"the arguments of {title} are too large: the call takes {size:,} bytes, and {most:,} may be unanswered"
                 " at once; send less, or in parts"
             )
-        if size > MAX_VALUES and too_many_values(call):
+        if size > MAX_VALUES and too_many_values(f"[{call}]"):  # as the message that carries it alone
             return f"the arguments of {title} hold more than {MAX_VALUES:,} values; send them in parts"
         if held + size > most:
             return (

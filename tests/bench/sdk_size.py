@@ -4,7 +4,8 @@
 
 The first table has a row for each catalogue of tests/corpus/catalogues and one for a generated catalogue: the tokens of
 the tools as a provider is sent them (compact JSON of name, description and input schema), of the same with the output
-schemas, and of the SDK text, which tells the outputs as well, in each language. Tokens are those of `o200k_base`, which
+schemas, of the SDK text, which tells the outputs as well, in each language, and of the index that stands for the Python
+one beyond a budget, with the two calls that lead from it to the rest. Tokens are those of `o200k_base`, which
 the extra `bench` brings; without it, or with `--bytes`, they are UTF-8 bytes. The second table is the time to write the
 text of generated catalogues, in CPU milliseconds of this process, the best of N rounds: for the first time, and once
 more, as a host does at every step, when the types of the tools are known from the time before.
@@ -22,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from ptc import sdk_gen
+from ptc.registry import ToolRegistry
 from ptc.registry.definition import ToolSchema
+from ptc.runtime.discovery import Discovery, SdkBudget
 from rich.console import Console
 from rich.table import Table
 
@@ -59,16 +62,22 @@ def renderers() -> dict[str, Callable[[Sequence[ToolSchema]], Any]]:
     return {language: getattr(sdk_gen, name) for language, name in found.items() if hasattr(sdk_gen, name)}
 
 
+def index_of(tools: Sequence[ToolSchema]) -> str:
+    """Returns the text that a model is given when the Python one is beyond its budget, and this one is not."""
+    calls = SdkBudget(ToolRegistry(), 1).calls(Discovery().free_names(()))
+    return sdk_gen.Catalogue(tools).index("index", calls).text
+
+
 def sizes(catalogues: Any, count: Callable[[str], int]) -> list[list[str]]:
     """Returns the rows of the first table; the last one sums up the real catalogues."""
     writers = renderers()
     named = [(name, catalogues.catalogue(name)) for name in catalogues.names()]
     rows: list[list[str]] = []
-    totals = [0] * (3 + len(writers))
+    totals = [0] * (4 + len(writers))
     for name, tools in [*named, (f"generated, {GENERATED} tools", catalogues.generated(GENERATED))]:
         native = count(catalogues.native(tools))
         full = count(catalogues.native(tools, output=True))
-        texts = [count(write(tools).text) for write in writers.values()]
+        texts = [*(count(write(tools).text) for write in writers.values()), count(index_of(tools))]
         if name in catalogues.names():
             totals = [sum(pair) for pair in zip(totals, (len(tools), native, full, *texts), strict=True)]
         rows.append(line(name, len(tools), native, full, texts))
@@ -120,7 +129,7 @@ def main(markdown: bool, rounds: int, in_bytes: bool) -> None:
     catalogues = load_catalogues()
     unit, count = counter(in_bytes)
     languages = list(renderers())
-    heads = ["catalogue", "tools", f"native, {unit}", "with outputs", *(f"{name} SDK" for name in languages)]
+    heads = ["catalogue", "tools", f"native, {unit}", "with outputs", *(f"{name} SDK" for name in languages), "index"]
     show(heads, sizes(catalogues, count), markdown)
     show(
         ["tools", *(f"{name}, {when}" for name in languages for when in ("first", "again"))],

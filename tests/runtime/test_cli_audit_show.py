@@ -150,6 +150,7 @@ def test_show_json_is_one_stable_object(log: Path) -> None:
         "tool": "run_code",
         "description": "Weekly refunds",
         "program": PROGRAM,
+        "preflight": None,
         "arguments": json.dumps({"code": PROGRAM, "description": "Weekly refunds"}),
         "outcome": "ok",
         "error": None,

@@ -490,6 +490,15 @@ async def test_the_calls_work_without_a_log_and_without_an_agent(anyio_backend: 
     assert "MailCreateArgs" in batch.results[0].result.text
 
 
+async def test_the_preflight_knows_the_calls(rig: Rig) -> None:
+    pytest.importorskip("ty", reason="the type checker is not installed")
+    agent = rig.agent(preflight=ptc.Preflight())
+    assert "MailListArgs" in await rig.value(agent, 'return await tools.describe(["mail_list"])')
+    refused = await agent.run_code('return await tools.search(qery="mail")')
+    assert refused.is_error
+    assert 'there is no argument "qery"; did you mean "query"?' in refused.text
+
+
 # The command --------------------------------------------------------------------------------------------------------
 
 TOOLS_FILE = '''

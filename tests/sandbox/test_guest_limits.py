@@ -90,7 +90,7 @@ def test_a_refusal_says_what_is_held_and_what_to_do_and_answers_make_room() -> N
 
 def test_a_call_of_too_many_values_is_refused_where_the_host_would_not_read_it() -> None:
     loop = make_loop(Sent(), 16 << 20)
-    around = TARGET.count(",") + 3
+    around = len(f"[[1,{TARGET},[") - len(f"[[1,{TARGET},[".translate(str.maketrans("", "", "[,"))) + 1
     full = "[" + "0," * (MAX_VALUES - around) + "0]"
     assert read_calls(f"[[1,{TARGET},{full},7]]") is not None
     assert submit(loop, full) is None

@@ -261,7 +261,7 @@ def test_an_unknown_name_has_near_ones() -> None:
     assert catalogue.near("note") == ["add-note"]
     assert catalogue.near("quite something else") == []
     assert catalogue.near("x" * 10_000_000) == []
-    letters = "".join(chr(0x100 + number) for number in range(250))
+    letters = "".join(one for one in map(chr, range(0x1200, 0x1380)) if one.isalpha())[:250]
     assert Catalogue([tool("q" + letters[:90])]).near("p" + letters[:90]) == ["q" + letters[:90]]
     assert Catalogue([tool("q" + letters)]).near("p" + letters) == []  # spelling is compared up to a length
 
