@@ -46,7 +46,9 @@ MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 MAX_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 """The most memory that either may map; the checker maps about 200 MB for a usual program."""
 
-_SCRIPT = re.compile(r"^# /// ", re.MULTILINE)
+_DIRECTIVE = re.compile(r"(?<=# //)/(?= )|(?<=# ty):(?= *ignore)|(?<=# type):(?= *ignore)|(?<=#ty):|(?<=#type):")
+"""What speaks to the checker in comments: a block of settings for scripts, and what silences it. A dot in its place
+says nothing, and moves nothing."""
 
 
 class CheckFailedError(Exception):
@@ -97,8 +99,7 @@ class Workplace:
         (folder / "home").mkdir()
         (folder / "ty.toml").write_text("")
         (folder / f"{_STUB}.pyi").write_text(self._stub, encoding="utf-8")
-        # A program could name settings in a block for script runners; one character takes the block its meaning.
-        text = _SCRIPT.sub("# //. ", self._program)
+        text = _DIRECTIVE.sub(".", self._program)
         (folder / "program.py").write_text(_HEAD + text, encoding="utf-8", newline="")
         return str(folder)
 

@@ -402,8 +402,13 @@ def _pairs(keyword: Node) -> list[tuple[str, Node]] | None:
     given = keyword["value"]
     if given.kind != "Dict":
         return None
-    names = [key.constant if isinstance(key, Node) else None for key in given["keys"]]
-    return list(zip(names, given["values"], strict=True)) if all(isinstance(name, str) for name in names) else None
+    pairs: list[tuple[str, Node]] = []
+    for key, value in zip(given["keys"], given["values"], strict=True):
+        name = key.constant if isinstance(key, Node) else None
+        if not isinstance(name, str):
+            return None
+        pairs.append((name, value))
+    return pairs
 
 
 def _touched(node: Node) -> Iterator[str]:

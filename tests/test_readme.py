@@ -33,6 +33,7 @@ def test_every_python_block_is_a_named_file(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         "approve.py",
         "book.py",
+        "check.py",
         "many.py",
         "rename.py",
         "shop.py",
@@ -55,7 +56,7 @@ def test_the_console_lines_print_what_the_readme_shows(folder: Path) -> None:
             if shown:
                 assert done.stdout == shown, command
             lines += 1
-    assert lines == 10
+    assert lines == 11
 
 
 def test_the_conformance_tests_run_as_the_readme_says(folder: Path) -> None:

@@ -125,21 +125,22 @@ def exceeds(value: object, most: int) -> bool:
 
 def _left(value: object, room: int, ancestors: list[int]) -> int:
     """Returns the characters that are left of `room` after what `value` takes at least; negative: it is too large."""
-    # By the methods of the plain types: what a program's own class says of itself decides nothing.
-    if isinstance(value, str):
-        return room - str.__len__(value) - 2
-    if isinstance(value, dict):
+    # By the type and the methods of the plain types: what a program's own class says of itself decides nothing.
+    kind = type(value)
+    if issubclass(kind, str):
+        return room - str.__len__(value) - 2  # type: ignore[arg-type]
+    if issubclass(kind, dict):
         _enter(value, ancestors)
-        room -= dict.__len__(value) + 1
-        for key, member in dict.items(value):
-            room = _left(member, room - (str.__len__(key) + 3 if isinstance(key, str) else 1), ancestors)
+        room -= dict.__len__(value) + 1  # type: ignore[arg-type]
+        for key, member in dict.items(value):  # type: ignore[arg-type]
+            room = _left(member, room - (str.__len__(key) + 3 if issubclass(type(key), str) else 1), ancestors)
             if room < 0:
                 break
-    elif isinstance(value, (list, tuple)):
+    elif issubclass(kind, (list, tuple)):
         _enter(value, ancestors)
-        kind = list if isinstance(value, list) else tuple
-        room -= kind.__len__(value) + 1  # type: ignore[arg-type]
-        for member in kind.__iter__(value):  # type: ignore[arg-type]
+        plain = list if issubclass(kind, list) else tuple
+        room -= plain.__len__(value) + 1  # type: ignore[arg-type]
+        for member in plain.__iter__(value):  # type: ignore[arg-type]
             room = _left(member, room, ancestors)
             if room < 0:
                 break
@@ -167,19 +168,20 @@ def _write(value: object, parts: list[str], ancestors: list[int]) -> None:
         parts.append(_integer(value))  # type: ignore[arg-type]
     elif kind is float:
         parts.append(_number(value))  # type: ignore[arg-type]
-    elif isinstance(value, (dict, list, tuple)):
+    # By its type: what a class gives as `__class__` is no more than that.
+    elif issubclass(kind, (dict, list, tuple)):
         _enter(value, ancestors)
-        if isinstance(value, dict):
-            _write_object(value, parts, ancestors)
+        if issubclass(kind, dict):
+            _write_object(value, parts, ancestors)  # type: ignore[arg-type]
         else:
-            _write_array(value, parts, ancestors)
+            _write_array(value, parts, ancestors)  # type: ignore[arg-type]
         ancestors.pop()
-    elif isinstance(value, str):
-        parts.append(_string(str.__str__(value)))
-    elif isinstance(value, int):
-        parts.append(_integer(int.__index__(value)))
-    elif isinstance(value, float):
-        parts.append(_number(float.__float__(value)))
+    elif issubclass(kind, str):
+        parts.append(_string(str.__str__(value)))  # type: ignore[arg-type]
+    elif issubclass(kind, int):
+        parts.append(_integer(int.__index__(value)))  # type: ignore[arg-type]
+    elif issubclass(kind, float):
+        parts.append(_number(float.__float__(value)))  # type: ignore[arg-type]
     else:
         raise _LossyError(_refusal(value))
 
@@ -195,9 +197,9 @@ def _enter(value: object, ancestors: list[int]) -> None:
 def _write_object(value: dict[object, object], parts: list[str], ancestors: list[int]) -> None:
     lead = "{"
     for key, member in dict.items(value):
-        if not isinstance(key, str):
+        if not issubclass(type(key), str):
             raise _LossyError(f"has a key that is not a string: {_shown(key)} ({type(key).__name__}); use str(key)")
-        name = key if type(key) is str else str.__str__(key)
+        name: str = key if type(key) is str else str.__str__(key)  # type: ignore[assignment, arg-type]
         try:
             parts.append(f"{lead}{_string(name)}:")
             _write(member, parts, ancestors)
@@ -210,7 +212,7 @@ def _write_object(value: dict[object, object], parts: list[str], ancestors: list
 
 
 def _write_array(value: list[object] | tuple[object, ...], parts: list[str], ancestors: list[int]) -> None:
-    items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
+    items = list.__iter__(value) if issubclass(type(value), list) else tuple.__iter__(value)  # type: ignore[arg-type]
     lead = "["
     index = 0
     try:

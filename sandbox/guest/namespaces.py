@@ -292,10 +292,10 @@ def _arguments(
 ) -> Mapping[object, object]:
     if not args:
         return kwargs  # type: ignore[return-value]
-    if len(args) == 1 and isinstance(args[0], dict):
+    if len(args) == 1 and issubclass(type(args[0]), dict):
         if kwargs:
             raise TypeError(f"{title} takes one mapping or keyword arguments, not both")
-        return args[0]
+        return args[0]  # type: ignore[return-value]
     if len(args) > len(parameters):
         known = ", ".join(parameters)
         if not parameters:

@@ -154,10 +154,7 @@ class _WasmVehicle:
             self._turn.release()
 
     def _drive(self, instance: GuestInstance, port: Port) -> Completion | Exit | None:
-        try:
-            completion = instance.run(self._run, port)
-        finally:
-            self._instances.let_go(instance)
+        completion = self._instances.carry(instance, self._run, port)
         if completion is None:
             return Exit(self._run.exited or "worker exited before completing")
         return read_completion(completion, self._max_output_bytes)

@@ -6,15 +6,20 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from wasmtime import WasmtimeError
 
 from ..seam import SandboxMisuseError, SandboxUnavailableError
 from .artifacts import Progress, compiled_guest, discard_compiled
 from .engine import GuestEngine
-from .instance import GuestInstance
+from .instance import GuestInstance, Run
+
+if TYPE_CHECKING:
+    from ..vehicle import Port
 
 __all__ = ["Instances"]
 
@@ -53,7 +58,7 @@ class Instances:
         self._tender: threading.Thread | None = None
         self._quiet_from = 0.0
         self._failed = False
-        self._preparing = 0
+        self._in_use = 0
         self._closed = False
 
     def prepare(self) -> None:
@@ -63,22 +68,14 @@ class Instances:
             SandboxMisuseError: the instances have been let go of.
             SandboxUnavailableError: as `make`.
         """
-        with self._changed:
-            if self._closed:
-                raise SandboxMisuseError("prepare() after disposal")
-            self._preparing += 1
-        try:
-            instance = self.make()
+        with self._kept_in_use():
+            instance = GuestInstance(self._loaded(), self._max_memory)
             try:
                 instance.warm()
             except BaseException:
                 instance.close()
                 raise
             self._put_ready(instance)
-        finally:
-            with self._changed:
-                self._preparing -= 1
-                self._changed.notify_all()
 
     def take(self) -> GuestInstance | None:
         """Returns an instance that stands ready; `None` when one has to be made."""
@@ -90,11 +87,45 @@ class Instances:
         """Returns a new instance. It takes a millisecond, and seconds where the guest has to be built first.
 
         Raises:
+            SandboxMisuseError: the instances have been let go of.
             SandboxUnavailableError: when that is not possible on this machine.
         """
-        return GuestInstance(self._loaded(), self._max_memory)
+        with self._kept_in_use():
+            return GuestInstance(self._loaded(), self._max_memory)
 
-    def let_go(self, instance: GuestInstance) -> None:
+    def carry(self, instance: GuestInstance, run: Run, port: Port) -> str | None:
+        """Has an instance carry a run, in the calling thread, and lets go of it afterwards.
+
+        Returns:
+            what `GuestInstance.run` does.
+
+        Raises:
+            SandboxMisuseError: the instances have been let go of.
+        """
+        with self._kept_in_use():
+            try:
+                return instance.run(run, port)
+            finally:
+                self._let_go(instance)
+
+    @contextmanager
+    def _kept_in_use(self) -> Iterator[None]:
+        """Has `close` wait for the calling thread.
+
+        A thread may outlive whoever waited for it: asyncio cancels all tasks when it ends, shielded ones as well.
+        """
+        with self._changed:
+            if self._closed:
+                raise SandboxMisuseError("the sandbox has been disposed of")
+            self._in_use += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._in_use -= 1
+                self._changed.notify_all()
+
+    def _let_go(self, instance: GuestInstance) -> None:
         """Takes an instance whose run has ended, and has another made ready where one is wanted."""
         with self._changed:
             self._not_quiet()
@@ -201,8 +232,7 @@ class Instances:
         if tender is not None:
             tender.join()
         with self._changed:
-            # `prepare` may have been called just before, by whoever does not wait for it.
-            self._changed.wait_for(lambda: not self._preparing)
+            self._changed.wait_for(lambda: not self._in_use)
             instances = [*self._ready, *self._spent]
             self._ready.clear()
             self._spent.clear()
