@@ -41,7 +41,6 @@ MAX_INT = 2**63 - 1
 """Larger integers are no `Literal` for every checker."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
-_BUILTINS = ("bool", "dict", "float", "int", "list", "str")
 _TYPING = ("Any", "Literal", "NotRequired", "Protocol", "TypeAlias", "TypedDict", "overload")
 _DECLARED = ("Mapping", "None", *_TYPING, "Exception", "ToolArgsMap", "ToolCallError", "ToolOutputMap", "Tools")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -273,13 +272,9 @@ def _free(name: str, fields: Sequence[FieldView]) -> str:
 def _classes(views: Sequence[ClassView], *, extra_items: bool) -> list[_Class]:
     """Prepares named types: each in the class form if that can say it, and with names of later classes in quotes."""
     later = {view.name for view in views}
-    hidden = {*_BUILTINS, *_DECLARED, *later}
     made: list[_Class] = []
     for view in views:
-        is_statement = all(
-            is_field_name(field.name) and field.name not in hidden and not field.name.startswith("__")
-            for field in view.fields
-        )
+        is_statement = all(is_field_name(field.name) and not field.name.startswith("__") for field in view.fields)
         fields: list[_Field] = []
         for field in view.fields:
             type_ = _quoted_type(field.type, later)

@@ -261,7 +261,7 @@ def _start(boot: dict[str, object]) -> tuple[socket.socket, subprocess.Popen[byt
         )
     control.settimeout(_BOOT_SECONDS)
     try:
-        control.send(json.dumps({**boot, "paths": paths}).encode())
+        control.send(json.dumps({**boot, "paths": paths, "seconds": _BOOT_SECONDS}).encode())
         answer = json.loads(control.recv(_MESSAGE) or b"{}")
     except (OSError, ValueError) as error:
         answer = {"failed": f"{type(error).__name__}: {error}"}

@@ -29,6 +29,16 @@ def test_a_string_is_counted_as_json_writes_it(text: str) -> None:
     assert json_string_size(text) == size_of([text]) - 2
 
 
+@pytest.mark.contract("F27")
+@given(st.integers(0, 9), st.integers(0, 3), st.booleans())
+def test_a_text_of_many_pieces_gives_the_lines_that_it_has(around: int, after: int, ends: bool) -> None:
+    line = "x" * ((1 << 16) - 5 + around)
+    text = "\n".join([line, *["y"] * after, line]) + "\n" * ends
+    ledger = OutputLedger(1 << 20)
+    ledger.write(text)
+    assert ledger.settle(0) == tuple(text.splitlines())
+
+
 @pytest.mark.contract("F28")
 @pytest.mark.parametrize(
     ("text", "size"),

@@ -61,7 +61,11 @@ TOOLS = [
         "save",
         {
             "type": "object",
-            "properties": {"record": {"type": "object"}, "to": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+            "properties": {
+                "record": {"type": "object"},
+                "to": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "labels": {"type": "array", "items": {"type": ["string", "null"]}},
+            },
             "required": ["record"],
         },
         {"type": "null"},
@@ -164,6 +168,7 @@ RIGHT = [
     "n = 'odd-name'\nawait tools[n]({'max-items': 3})\nawait tools['odd\\x2dname']({'max-items': 3})",
     "r = await tools.open(id=1, more='x')\nprint(r['whatever'])",
     "await getattr(tools, 'find')(query=1)",
+    "x = [str(1)]\nawait tools.save(record={}, labels=x, to=x[0] if len(x) else 3)",
     "if 'other' in tools:\n    await tools['other']()\nif hasattr(tools, 'third'):\n    await tools.third()",
     "try:\n    await tools.maybe()\nexcept AttributeError:\n    pass",
     "try:\n    await tools.find(query='x')\nexcept ToolCallError as error:\n    print(error.toolName)",

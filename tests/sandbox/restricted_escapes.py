@@ -85,6 +85,47 @@ return "REACHED" + t.format(())
 # CVE-2025-9959 dunder by a mapping of the instance
 class A: pass
 return "REACHED" + str(vars(A)["__" + "dict__"])
+# source text in the name of a field of make_dataclass
+import contextlib, io
+from dataclasses import make_dataclass
+class Name(str):
+    def isidentifier(self): return True
+    def __format__(self, spec):
+        global asked
+        asked += 1
+        return "x=print('REACHED', ().__class__.__base__),y" if asked == at else "x"
+with contextlib.redirect_stdout(io.StringIO()) as out:
+    for at in range(1, 30):
+        asked = 0
+        try: make_dataclass("D", [(Name("x"), int, 1)])
+        except Exception as error: told = repr(error)
+return out.getvalue() or told
+# source text in the name of a field that a base is given
+from dataclasses import dataclass, MISSING
+import contextlib, io
+class Same:
+    def __eq__(self, other): return True
+class Field:
+    name = "y:print('REACHED', ().__class__.__base__)=1, *, z"
+    init, kw_only, repr, compare, hash, type = True, False, False, False, None, int
+    default, default_factory = MISSING, MISSING
+    def __init__(self): self._field_type = Same()
+@dataclass
+class A:
+    x: int
+A.__dataclass_fields__["y"] = Field()
+try:
+    @dataclass
+    class B(A):
+        w: int
+except SyntaxError as error:
+    return "REACHED" + repr(error)
+return "REACHED" if len(B.__dataclass_fields__) > 2 else "no field"
+# a field whose name is __class__
+from dataclasses import make_dataclass
+class Other: pass
+D = make_dataclass("D", [("__class__", object)])
+return "REACHED" + str(type(D(Other)))
 # dunder by a pattern with run-time names
 from dataclasses import make_dataclass
 P = make_dataclass("P", ["gi_frame"])

@@ -108,6 +108,18 @@ def test_commas_in_texts_are_no_values() -> None:
     assert completion.kind is None
 
 
+@pytest.mark.parametrize("one", ["[" * 200 + "]" * 200, '{"a":' * 200 + "0" + "}" * 200])
+def test_values_inside_one_another_count_like_values_side_by_side(one: str) -> None:
+    within = MAX_VALUES // 201 - 10  # each with its comma
+    fits = f"[[1,{TARGET},[{','.join([one] * within)}],7]]"
+    assert not too_many_values(fits)
+    more = f"[{','.join([one] * (within + 20))}]"
+    assert read_calls(f"[[1,{TARGET},{more},7]]") is None
+    completion = read_completion(f'["value",{more}]', 64 << 20)
+    assert completion is not None
+    assert completion.kind is FailureKind.INVALID_OUTPUT
+
+
 def test_a_result_of_too_many_values_is_no_output_and_says_so() -> None:
     completion = read_completion('["value",[' + "0," * MAX_VALUES + "0]]", 64 << 20)
     assert completion is not None

@@ -33,6 +33,14 @@ async def test_the_death_of_an_instance_says_what_it_died_of(run: Run, program: 
     assert (await run("return 1")).value_json == "1"
 
 
+@pytest.mark.contract("F16", "F42")
+async def test_a_class_that_calls_itself_a_dict_is_none(run: Run) -> None:
+    result = await run("class Lie:\n    __class__ = dict\nreturn [Lie()]")
+    assert result.error is not None
+    assert result.error.kind == "invalid-output"
+    assert "[0] is of type Lie" in result.error.message
+
+
 async def test_a_kill_between_taking_an_instance_and_starting_is_seen() -> None:
     async with WasmSandbox() as sandbox:
         await sandbox.prepare()

@@ -71,6 +71,12 @@ TOOLS = [
         parameters={"type": "object", "additionalProperties": False},
         output={"type": "null"},
     ),
+    ToolSchema(
+        name="keep",
+        description="",
+        parameters={"type": "object", "properties": {"record": {"type": "object"}}, "required": ["record"]},
+        output={},
+    ),
     ToolSchema(name="any", description="", parameters={}, output={}),
 ]
 RIGHT = """
@@ -88,11 +94,12 @@ RIGHT = """
     name: str = people[0]["friends"][0]["name"]
     page: str | None = people[0]["home-page"]
     await tools.any(dict(people[0]))
+    await tools.keep(record=people[0])
     count: int = (await tools["odd-name"]({"max-items": 3}))["a"]
-    args: ToolArgsMap = {"find": {"query": "x"}, "odd-name": {"max-items": 1}, "list": {}, "any": {}}
-    out: ToolOutputMap = {"find": people, "odd-name": {"a": 1}, "list": None, "any": 1}
+    args: ToolArgsMap = {"find": {"query": "x"}, "odd-name": {"max-items": 1}, "list": {}, "keep": {"record": {}}, "any": {}}
+    out: ToolOutputMap = {"find": people, "odd-name": {"a": 1}, "list": None, "keep": 1, "any": 1}
     raise ToolCallError("x" + name + str(page) + str(count) + str(args["find"]) + str(out["find"]))
-"""
+"""  # noqa: E501 - one line of the program for one mistake
 WRONG = """
     await tools.find({"sort": "asc"})
     await tools.find({"query": "x", "sort": "up"})
@@ -109,8 +116,8 @@ WRONG = """
     (await tools.find(query="x"))["name"]
     (await tools.find(query="x"))[0]["friends"][0]["name"].foo
     (await tools["odd-name"]({"max-items": 3}))["a"].foo
-    args: ToolArgsMap = {"find": {"query": 1}, "odd-name": {"max-items": 1}, "list": {}, "any": {}}
-"""
+    args: ToolArgsMap = {"find": {"query": 1}, "odd-name": {"max-items": 1}, "list": {}, "keep": {"record": {}}, "any": {}}
+"""  # noqa: E501 - one line of the program for one mistake
 
 
 HEAD = "from sdk import ToolArgsMap, ToolCallError, ToolOutputMap, tools\n"

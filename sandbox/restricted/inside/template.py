@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import math
 import os
 import resource
 import select
@@ -42,11 +43,14 @@ def main(control_fd: int) -> None:
     control = socket.socket(fileno=control_fd)
     try:
         boot: dict[str, Any] = json.loads(control.recv(_MESSAGE))
+        # Its host may be gone before a module of the host has been loaded, which may never end: then this ends it.
+        signal.alarm(math.ceil(boot["seconds"]))
         dialect = _prepare(boot)
         limits = Limits(_address_space() + boot["memory"], boot["cpu_seconds"])
     except Exception as error:  # noqa: BLE001 - whatever it is, the host has to be told
         control.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         return
+    signal.alarm(0)
     control.send(json.dumps({"ready": True}).encode())
     _Template(control, dialect, limits).serve()
 

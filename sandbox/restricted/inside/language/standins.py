@@ -20,13 +20,11 @@ from ....guest.report import traceback_functions
 from .attributes import AttributeGuards
 from .classes import ProgramClasses
 from .enumeration import enumeration_names
-from .names import DEFINABLE, is_dunder, kind_of
+from .names import DEFINABLE, is_dunder
 from .reporting import logging_names, sys_names
 from .typeguard import ABC_META, FUTURE, TASK, TYPE, SandboxObject, TypeGuard
 
 __all__ = ["stand_ins"]
-
-_FIELD_KINDS = ("public", "private", "guarded")
 
 
 def stand_ins(guards: AttributeGuards, classes: ProgramClasses, enum_type: Any) -> dict[str, dict[str, object]]:
@@ -160,7 +158,7 @@ def _checked_field(field: Any) -> Any:
     The source is normalised when it is compiled, and so would be a name that only looks harmless.
     """
     name, *rest = (field,) if isinstance(field, str) else tuple(field)
-    if type(name) is not str or unicodedata.normalize("NFKC", name) != name or kind_of(name) not in _FIELD_KINDS:
+    if type(name) is not str or unicodedata.normalize("NFKC", name) != name or is_dunder(name):
         raise TypeError(f"a field cannot be called {name!r} in this sandbox")
     return (name, *rest) if rest else name
 

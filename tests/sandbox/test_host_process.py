@@ -1,0 +1,203 @@
+"""What a sandbox must not do to the process that holds it; each test has a host of its own, which may die of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+_LOSES_A_STACK = """
+    import sys, threading
+    import anyio
+    from ptc.sandbox.seam import SandboxRequest
+    from ptc.sandbox.wasm import WasmSandbox
+
+    threading.stack_size(int(sys.argv[1]))
+
+    async def main():
+        async with WasmSandbox() as sandbox:
+            endless = "class A:\\n    def __getattr__(self, name):\\n        return getattr(self, name)\\nA().x"
+            result = await sandbox.run(SandboxRequest(program=f"import sys\\nsys.setrecursionlimit(10**8)\\n{endless}"))
+            print(result.error.kind, "native stack exhausted" in result.error.message)
+            deep = "[" * 250 + "]" * 250
+            result = await sandbox.run(SandboxRequest(program=f"import json\\nreturn json.loads('{deep}')"))
+            print(result.value_json == deep)
+
+    anyio.run(main)
+"""
+
+_LEAVES_WHILE_IT_WORKS = """
+    import asyncio
+    from ptc.sandbox.seam import JsonText, Member, Namespace, SandboxMisuseError, SandboxRequest
+    from ptc.sandbox.wasm import WasmSandbox
+
+    async def echo(call):
+        return call.arguments
+
+    PROGRAMS = (
+        "import time\\nwhile True:\\n    time.monotonic()",
+        "while True:\\n    try:\\n        await tools.echo(value=1)\\n    except BaseException:\\n        pass",
+    )
+    TOOLS = [Namespace("tools", {"echo": Member(echo)})]
+
+    async def cancel_all(turn):
+        sandbox = WasmSandbox()
+        requests = [SandboxRequest(program=program, namespaces=TOOLS) for program in PROGRAMS]
+        runs = [asyncio.ensure_future(sandbox.run(request)) for request in requests]
+        await asyncio.sleep(0.05)
+        # As `asyncio.run` does at its end: also tasks that are shielded from those around them.
+        for task in asyncio.all_tasks():
+            if task is not asyncio.current_task():
+                task.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+        await sandbox.aclose()
+
+    async def close_while_it_prepares(turn):
+        sandbox = WasmSandbox()
+        preparing = asyncio.ensure_future(sandbox.prepare())
+        await asyncio.sleep(turn * 0.0007)
+        await sandbox.aclose()
+        try:
+            await preparing
+        except SandboxMisuseError:
+            pass
+        instances = sandbox._instances
+        assert (instances._engine, list(instances._ready)) == (None, [])
+
+    for turn in range(25):
+        asyncio.run(cancel_all(turn))
+        asyncio.run(close_while_it_prepares(turn))
+    print("whole")
+"""
+
+_FORKS = """
+    import os
+    import anyio
+    from ptc.sandbox.restricted import RestrictedSandbox
+    from ptc.sandbox.seam import Member, Namespace, SandboxRequest
+
+    sandbox = RestrictedSandbox()
+
+    async def stand_ready():
+        await sandbox.run(SandboxRequest(program="return 0"))
+        while not sandbox._workers._ready:
+            await anyio.sleep(0.01)
+
+    async def in_the_child():
+        os.read(theirs, 1)
+        with anyio.fail_after(60):
+            result = await sandbox.run(SandboxRequest(program="return 'of the child'"))
+        print(result.value_json, flush=True)
+        os.write(done, b".")
+        os.read(theirs, 1)  # it holds what it has, until its parent has closed
+
+    async def in_the_parent():
+        async def until_the_child_is_done(call):
+            os.write(go, b".")
+            await anyio.wait_readable(told)
+            return os.read(told, 1) == b"."
+
+        tools = [Namespace("tools", {"meanwhile": Member(until_the_child_is_done)})]
+        with anyio.fail_after(60):
+            result = await sandbox.run(SandboxRequest(program="return await tools.meanwhile()", namespaces=tools))
+        print(result.value_json, flush=True)
+        template = sandbox._workers._process
+        await sandbox.aclose()
+        print("template", template.returncode, flush=True)
+
+    anyio.run(stand_ready)
+    theirs, go = os.pipe()
+    told, done = os.pipe()
+    if os.fork() == 0:
+        try:
+            anyio.run(in_the_child)
+        finally:
+            os._exit(0)
+    os.close(done)
+    held, end = os.pipe()
+    if os.fork() == 0:
+        os.close(end)
+        os.read(held, 1)  # this one never uses the sandbox
+        os._exit(0)
+    anyio.run(in_the_parent)
+    os.write(go, b".")
+    os.close(end)
+    os.wait()
+    os.wait()
+"""
+
+
+_NEVER_STANDS_READY = """
+    import sys
+    import anyio
+    from ptc.sandbox.restricted import RestrictedSandbox, template
+
+    template._BOOT_SECONDS = 2.0
+    sys.path.insert(0, sys.argv[1])
+    anyio.run(RestrictedSandbox(modules=["endless"]).prepare)
+"""
+
+
+def _in_a_host_of_its_own(program: str, *arguments: str) -> list[str]:
+    """Runs a program as a process of its own, and returns its lines."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.contract("F2", "F19")
+@pytest.mark.parametrize("stack_bytes", [1 << 20, 2 << 20])
+def test_recursion_in_the_guest_does_not_overrun_small_stacks_of_the_host(stack_bytes: int) -> None:
+    assert _in_a_host_of_its_own(_LOSES_A_STACK, str(stack_bytes)) == ["worker-exit True", "True"]
+
+
+@pytest.mark.contract("F23", "F24")
+def test_closing_waits_for_threads_that_nobody_waits_for_any_more() -> None:
+    assert _in_a_host_of_its_own(_LEAVES_WHILE_IT_WORKS) == ["whole"]
+
+
+@pytest.mark.contract("F6", "F24")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the restricted sandbox needs Linux")
+def test_a_forked_host_has_workers_of_its_own_and_keeps_nobody_from_closing() -> None:
+    assert _in_a_host_of_its_own(_FORKS) == ['"of the child"', "true", "template 0"]
+
+
+@pytest.mark.contract("F24")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the restricted sandbox needs Linux")
+def test_a_template_that_never_stands_ready_does_not_outlive_its_host(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    source = f"import os\nopen({str(told)!r}, 'w').write(f'{{os.getpid()}}\\n')\nwhile True:\n    pass\n"
+    (tmp_path / "endless.py").write_text(source)
+    host = subprocess.Popen([sys.executable, "-c", textwrap.dedent(_NEVER_STANDS_READY), str(tmp_path)])
+    until = time.monotonic() + 60
+    while not (told.exists() and told.read_text().endswith("\n")) and time.monotonic() < until:
+        time.sleep(0.02)
+    host.kill()
+    host.wait()
+    template = int(told.read_text())
+    try:
+        while _runs(template) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not _runs(template)
+    finally:
+        if _runs(template):
+            os.kill(template, signal.SIGKILL)
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
