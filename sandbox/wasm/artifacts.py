@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,6 +52,8 @@ _BUILD_TIMEOUT_S = 600
 _TAIL = 2000
 _NO_CACHES = shutil.ignore_patterns("__pycache__")
 _FORGOTTEN_AFTER_S = 30 * 24 * 3600
+_BROKEN_OFF_AFTER_S = 24 * 3600
+"""After that a draft is taken for one whose maker was killed; none takes a hundredth of it."""
 
 
 def default_cache_directory() -> Path:
@@ -93,9 +95,13 @@ def discard_compiled(compiled: Path) -> None:
 
 
 def _forget_old(directory: Path, keep: tuple[Path, Path]) -> None:
-    """Takes away what other versions left behind and nobody has read for a month."""
+    """Takes away what other versions left behind and nobody has read for a month, and drafts of makers that died."""
     kept = {keep[0].stem, keep[1].stem}
     now = time.time()
+    for draft in (*directory.glob("build-*"), *directory.glob("compile-*")):
+        with suppress(FileNotFoundError):  # its maker lives after all, or another process takes it away
+            if now - draft.stat().st_mtime > _BROKEN_OFF_AFTER_S:
+                shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
     for path in directory.glob("guest-*"):
         try:
             found = path.stat()

@@ -182,6 +182,21 @@ def test_what_other_versions_left_is_forgotten_after_a_month(cache: Path) -> Non
     assert (old.exists(), recent.exists(), compiled.exists()) == (False, True, True)
 
 
+@pytest.mark.usefixtures("compiles_at_once")
+def test_drafts_of_makers_that_were_killed_are_taken_away_after_a_day(cache: Path) -> None:
+    dead, alive, half = cache / "build-dead", cache / "build-alive", cache / "compile-dead"
+    for path in (dead, alive):
+        (path / "source").mkdir(parents=True)
+    half.write_text("")
+    then = time.time() - 2 * 24 * 3600
+    for path in (dead, half):
+        os.utime(path, (then, then))
+    for compiled in cache.glob("*.cwasm"):
+        compiled.unlink()
+    compiled_guest(cache, lambda _line: None)
+    assert (dead.exists(), half.exists(), alive.exists()) == (False, False, True)
+
+
 @pytest.mark.anyio
 async def test_every_module_of_the_allowlist_can_be_imported(run: Run) -> None:
     result = await run("import importlib\nfor name in " + repr(MODULES) + ":\n    importlib.import_module(name)")
