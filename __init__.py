@@ -111,7 +111,7 @@ from .registry import (
 from .runtime.agent import Agent, AgentDescription
 from .runtime.discovery import Discovery
 from .runtime.dispatch import DispatchLogEntry
-from .runtime.errors import CodeRunFailedError, ProgramRefusedError
+from .runtime.errors import CodeRunFailedError, ProgramRefusedError, UnknownLanguageError
 from .runtime.executor import BindableExecutor, NativeExecutor, PtcExecutor
 from .runtime.host import Host
 from .runtime.listening import DispatchLogListener

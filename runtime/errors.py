@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..registry import HarnessError
+from ..sandbox.loglines import LogLines, joined_lines
 
-__all__ = ["CodeRunFailedError", "ProgramRefusedError"]
+__all__ = ["CodeRunFailedError", "ProgramRefusedError", "UnknownLanguageError"]
 
 _HINTS = {
     "output-limit": "print and return less; count, filter or cut it down in the program.",
@@ -27,12 +28,12 @@ class CodeRunFailedError(HarnessError):
 
     default_code = "CODE_RUN_FAILED"
 
-    def __init__(self, kind: str, message: str, logs: tuple[str, ...] = ()) -> None:
+    def __init__(self, kind: str, message: str, logs: tuple[str, ...] | LogLines = ()) -> None:
         text = f"code run failed ({kind}): {message}"
         if kind in _HINTS:
             text += f"\nHint: {_HINTS[kind]}"
         if logs:
-            text += "\nCaptured output:\n" + "\n".join(logs)
+            text += "\nCaptured output:\n" + joined_lines(logs)
         super().__init__(text)
         self.kind = kind
         self.logs = logs
@@ -64,3 +65,21 @@ class ProgramRefusedError(HarnessError):
         )
         self.findings = tuple(findings)
         self.left_out = left_out
+
+
+class UnknownLanguageError(HarnessError):
+    """A sandbox runs programs in a language for which there is no SDK text (contract E5, E9).
+
+    Args:
+        language: the language that the sandbox names.
+        known: the languages that there are.
+    """
+
+    default_code = "UNKNOWN_LANGUAGE"
+
+    def __init__(self, language: object, known: Sequence[str]) -> None:
+        super().__init__(
+            f"the sandbox runs programs in {language!r}, and no SDK text can be written for that; "
+            f"known languages: {', '.join(sorted(known))}"
+        )
+        self.language = language

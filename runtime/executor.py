@@ -23,7 +23,7 @@ from ..registry import NativeExecutor as BoundNativeExecutor
 from ..sandbox.seam import Sandbox
 from .discovery import Discovery, SdkBudget
 from .preflight import Preflight
-from .run_code import RUN_CODE, make_run_code
+from .run_code import RUN_CODE, make_run_code, require_known_language
 
 __all__ = ["BindableExecutor", "NativeExecutor", "PtcExecutor"]
 
@@ -125,6 +125,7 @@ class PtcExecutor:
 class _BoundPtcExecutor:
     def __init__(self, executor: PtcExecutor, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
+        self._sandbox = executor.sandbox
         self._max_parallel = executor.max_parallel_tool_calls
         self._faults: dict[tuple[object, str], Exception] = {}
         self._sdk: SdkBudget | None = None
@@ -146,13 +147,23 @@ class _BoundPtcExecutor:
         return () if self._sdk is None else self._sdk.plan(tools).provided
 
     def describe(self, tools: ToolView) -> ExecutorDescription:
-        """Tells the model of `run_code` alone."""
+        """Tells the model of `run_code` alone.
+
+        Raises:
+            UnknownLanguageError: the sandbox's programs are in a language for which there is no SDK text (E9).
+        """
         del tools
+        require_known_language(self._sandbox)
         transport = ToolView(None, {RUN_CODE: self.transport}, frozenset({RUN_CODE}))
         return ExecutorDescription(schemas=transport.schemas(), known_names=transport.known_names)
 
     def sections(self, tools: ToolView) -> Sequence[str]:
-        """Returns the SDK text, the one section of the prompt that this executor owns."""
+        """Returns the SDK text, the one section of the prompt that this executor owns.
+
+        Raises:
+            UnknownLanguageError: as `describe`.
+        """
+        require_known_language(self._sandbox)
         if self._sdk is not None:
             return [self._sdk.plan(tools).fitted.text.text]
         # Here, because only a prompt needs the templates: `ptc run` starts without them.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..registry import JsonValue, to_json_text
+from ..sandbox.loglines import LogLines, joined_lines
 
-__all__ = ["NO_OUTPUT", "render_outcome", "render_value"]
+__all__ = ["NO_OUTPUT", "log_entries", "render_outcome", "render_value"]
 
 NO_OUTPUT = "(run_code completed with no output)"
 _INDENT = 2
@@ -15,8 +16,17 @@ _MAX_COLUMNS = 10
 
 def render_outcome(logs: Sequence[str], result: str | None) -> str:
     """Joins what the program printed and what it returned; empty parts add nothing (contract E38)."""
-    parts = [part for part in ("\n".join(logs), result) if part]
+    parts = [part for part in (joined_lines(logs), result) if part]
     return "\n".join(parts) if parts else NO_OUTPUT
+
+
+def log_entries(logs: Sequence[str]) -> list[JsonValue]:
+    """Returns the logs as the value of `run_code` has them: one entry for each line (ruling 36).
+
+    Where the sandbox gives too many lines for a tuple, one entry holds many of them: joined by a line feed, the
+    entries are the same text, and they take no more than its room.
+    """
+    return list(logs.blocks()) if isinstance(logs, LogLines) else list(logs)
 
 
 def render_value(value: JsonValue) -> str:

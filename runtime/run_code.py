@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 
@@ -43,18 +43,21 @@ from ..sandbox.seam import (
     SandboxUnavailableError,
 )
 from .dispatch import SubCall, run_over, sub_call_input
-from .errors import CodeRunFailedError, ProgramRefusedError
+from .errors import CodeRunFailedError, ProgramRefusedError, UnknownLanguageError
 from .lane import Lane
-from .rendering import render_outcome, render_value
+from .rendering import log_entries, render_outcome, render_value
 
 if TYPE_CHECKING:
     from ..registry import ContentBlock, SessionLog
     from .preflight import Preflight
 
-__all__ = ["NAMESPACE", "RUN_CODE", "FaultReport", "Provide", "make_run_code"]
+__all__ = ["LANGUAGES", "NAMESPACE", "RUN_CODE", "FaultReport", "Provide", "make_run_code", "require_known_language"]
 
 RUN_CODE = "run_code"
 """The transport's name."""
+
+LANGUAGES: Final = ("python",)
+"""The languages of programs for which there is SDK text, and a `run_code` that tells of it (contract E5)."""
 
 NAMESPACE = "tools"
 """The global on which a program finds its tools (contract E10)."""
@@ -96,6 +99,17 @@ def _nothing(_view: ToolView) -> Sequence[ToolDefinition]:
     return ()
 
 
+def require_known_language(sandbox: Sandbox) -> None:
+    """Refuses a sandbox whose programs nobody can be told how to write (contract E5, E9).
+
+    Raises:
+        UnknownLanguageError: its language is none of `LANGUAGES`.
+    """
+    # Asked of the tuple, so that a name such as `__class__` is no more known than any other (contract E5).
+    if sandbox.language not in LANGUAGES:
+        raise UnknownLanguageError(sandbox.language, LANGUAGES)
+
+
 def make_run_code(
     pipeline: Pipeline,
     sandbox: Sandbox,
@@ -118,6 +132,7 @@ def make_run_code(
     async def execute(arguments: Any, run: ToolRunContext) -> JsonValue:
         if not arguments["description"].strip():
             raise ValueError("invalid description: expected a non-empty string")
+        require_known_language(sandbox)
         program = _Program(pipeline, sandbox, max_parallel_sub_calls, report, provide, run)
         if preflight is not None:
             await program.pass_preflight(arguments["code"], preflight)
@@ -297,7 +312,7 @@ class _Program:
 def _value(result: SandboxResult) -> JsonValue:
     if result.error is not None:
         raise CodeRunFailedError(result.error.kind.value, result.error.message, result.logs)
-    value: JsonObject = {"logs": list(result.logs)}
+    value: JsonObject = {"logs": log_entries(result.logs)}
     if result.value_json is not None:
         value["result"] = from_json_text(result.value_json)
     return value

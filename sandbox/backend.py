@@ -14,6 +14,7 @@ import anyio
 from anyio.lowlevel import RunVar
 
 from .bindings import check_bindings
+from .forks import make_anew_when_forked
 from .seam import FailureKind, Guarantees, RunFailure, SandboxMisuseError, SandboxRequest, SandboxResult
 from .supervisor import Supervisor, abort_text, failed_before_start
 from .turns import Turn
@@ -90,6 +91,11 @@ class ProgramSandbox(ABC):
         self._places: RunVar[anyio.CapacityLimiter] = RunVar(f"ptc-sandbox-{next(_SANDBOXES)}")
         self._closed = False
         self.guarantees.require(require)
+        make_anew_when_forked(self)
+
+    def after_fork(self) -> None:
+        """In a forked process: leaves the runs to the process that they are of, which disposal must not end."""
+        self._running.clear()
 
     @property
     @abstractmethod

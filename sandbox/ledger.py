@@ -1,34 +1,57 @@
 """The output ledger: how many bytes of logs, value and diagnostic a run may hand out (contract F27 to F33).
 
-Counted is the UTF-8 size of the JSON text of the logs array, plus that of the value or of the failure message.
+Counted is the UTF-8 size of the JSON text of the logs array, plus that of the value or of the failure message. What a
+program writes is kept as UTF-8 and counted by the piece, so that many short lines cost no more than their bytes.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
-__all__ = ["OutputLedger", "json_string_size"]
+from .loglines import LogLines
 
-_SHORT_ESCAPE = re.compile(r'["\\\b\t\n\f\r]')
-_CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+__all__ = ["MAX_TUPLE_LINES", "OutputLedger", "json_string_size"]
+
+MAX_TUPLE_LINES = 100_000
+"""Up to so many lines are handed out as a tuple, more as `LogLines`."""
+
+_SHORT_ESCAPES = b'"\\\b\t\n\f\r'
+_CONTROLS = bytes(sorted(set(range(0x20)) - set(_SHORT_ESCAPES)))
+_CONTROL = re.compile(rb"[\x00-\x07\x0b\x0e-\x1f]")
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 _PIECE = 1 << 16
-"""Characters that are taken at a time: making lines of millions at once would keep other threads waiting."""
+"""Characters or bytes that are taken at a time: millions at once would keep other threads waiting."""
+_FRAME = 3
+"""What a line costs beside its text: two quotes, and a comma that all but the first have."""
 
 
 def json_string_size(text: str) -> int:
     """Returns the bytes of `text` as a JSON string (contract F28)."""
-    if text.isascii():
-        size = len(text)
-    else:
-        surrogates = len(_SURROGATE.findall(text))
-        # "surrogatepass" writes three bytes for a lone surrogate; its escape has six.
-        size = len(text.encode("utf-8", "surrogatepass")) + 3 * surrogates
-    return size + 2 + len(_SHORT_ESCAPE.findall(text)) + 5 * len(_CONTROL.findall(text))
+    size = 2
+    for start in range(0, len(text), _PIECE):
+        size += _content_size(_encoded(text[start : start + _PIECE]))
+    return size
+
+
+def _content_size(data: bytes | bytearray) -> int:
+    """Returns the bytes that UTF-8 text has inside a JSON string."""
+    size = len(data)
+    plain = data.translate(None, _SHORT_ESCAPES)
+    size += size - len(plain)
+    if _CONTROL.search(plain):
+        size += 5 * (len(plain) - len(plain.translate(None, _CONTROLS)))
+    # A lone surrogate has three bytes here; its escape has six.
+    return size if plain.isascii() else size + 3 * len(_SURROGATE.findall(plain))
+
+
+def _logs_size(data: bytes | bytearray) -> int:
+    """Returns what text costs in the logs; each line feed in it is the end of a line, and pays the line's frame."""
+    return _content_size(data) + (_FRAME - 2) * data.count(b"\n")
 
 
 class OutputLedger:
-    """Takes what a program writes, line by line, until the cap is reached.
+    """Takes what a program writes, until the cap is reached.
 
     Args:
         max_bytes: the cap, an integer of at least 4.
@@ -36,96 +59,99 @@ class OutputLedger:
 
     def __init__(self, max_bytes: int) -> None:
         self._max = max_bytes
-        self._entries: list[str] = []
-        self._sizes: list[int] = []
-        self._used = 2
-        self._open: list[str] = []
-        self._open_size = 0
+        self._data = bytearray()
+        self._spent = 0
+        """What `_data` costs, with a comma too many and without the brackets."""
+        self._ends = 0
+        self._closed = False
         self.overflowed = False
+        message = f"outer output exceeded {max_bytes} bytes"
+        while message and json_string_size(message) + 2 > max_bytes:
+            message = message[:-1]
+        self._message = message
+        self._room = max_bytes - json_string_size(message) - 2 + 1
+        """What the logs may cost beside that message; the first line has no comma, and so there is one byte more."""
+        self._known = (0, 0)
+        """How much of `_data` surely fits beside it, and what that costs: an overflow is not counted from the start."""
 
     def write(self, text: str) -> None:
         """Adds text as the program wrote it; sets `overflowed` when it is more than the cap takes."""
         for start in range(0, len(text), _PIECE):
-            if self.overflowed:
+            if self.overflowed or self._closed:
                 return
-            self._write(text[start : start + _PIECE])
+            piece = _encoded(text[start : start + _PIECE])
+            self._data += piece
+            self._spent += _logs_size(piece)
+            self._ends += piece.count(b"\n")
+            if self._spent <= self._room - _FRAME:
+                self._known = (len(self._data), self._spent)
+            if self._used > self._max:
+                self.overflowed = True
+                # More than the cap is never handed out, and a flood must not grow the host.
+                del self._data[_whole(self._data, self._max) :]
 
-    def _write(self, text: str) -> None:
-        pieces = text.split("\n")
-        for piece in pieces[:-1]:
-            self._extend(piece)
-            self._close_line()
-            if self.overflowed:
-                return
-        self._extend(pieces[-1])
+    @property
+    def _used(self) -> int:
+        """The bytes of the logs array as it would be if the program wrote no more."""
+        if not self._data:
+            return 2
+        return 2 + self._spent - 1 + (0 if self._data.endswith(b"\n") else _FRAME)
 
-    def _extend(self, piece: str) -> None:
-        if not piece:
-            return
-        # What would not fit is not kept, so that a flood cannot grow the host: one byte over is enough to know.
-        room = max(0, self._max - self._used - self._open_size) + 1
-        if len(piece) > room:
-            piece = piece[:room]
-        self._open.append(piece)
-        self._open_size += len(piece)
-        if self._used + self._open_size > self._max:
-            self.overflowed = True
-
-    def _close_line(self) -> None:
-        self._add("".join(self._open))
-        self._open.clear()
-        self._open_size = 0
-
-    def _add(self, entry: str) -> None:
-        size = json_string_size(entry) + (1 if self._entries else 0)
-        self._entries.append(entry)
-        self._sizes.append(size)
-        self._used += size
-        if self._used > self._max:
-            self.overflowed = True
-
-    def settle(self, payload_size: int) -> tuple[str, ...] | None:
+    def settle(self, payload_size: int) -> LogLines | tuple[str, ...] | None:
         """Closes the ledger for a completion or diagnostic of `payload_size` bytes.
 
         Returns:
             the log entries, or `None` when all together is more than the cap (contract F29).
         """
-        if self._open:
-            self._close_line()
         if self.overflowed or self._used + payload_size > self._max:
             self.overflowed = True
             return None
-        return tuple(self._entries)
+        self._closed = True  # the lines are read from what is here
+        return self._lines()
 
-    def overflow(self) -> tuple[tuple[str, ...], str]:
+    def _lines(self) -> LogLines | tuple[str, ...]:
+        """Returns the lines of what is kept; one that was begun with nothing is none."""
+        data = self._data
+        if self._ends < MAX_TUPLE_LINES or data.count(b"\n") < MAX_TUPLE_LINES:
+            lines = data.decode("utf-8", "surrogatepass").split("\n")
+            return tuple(lines if lines[-1] else lines[:-1])
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        return LogLines(data)
+
+    def overflow(self) -> tuple[LogLines | tuple[str, ...], str]:
         """Returns what is kept after an overflow: the longest prefix of the logs, and the diagnostic (F30)."""
-        if self._open:
-            self._add("".join(self._open))
-            self._open.clear()
-        message = f"outer output exceeded {self._max} bytes"
-        while message and json_string_size(message) + 2 > self._max:
-            message = message[:-1]
-        room = self._max - json_string_size(message) - 2
-        kept: list[str] = []
-        for entry, size in zip(self._entries, self._sizes, strict=True):
-            if size <= room:
-                kept.append(entry)
-                room -= size
-                continue
-            prefix = _prefix(entry, room - (1 if kept else 0))
-            if prefix:
-                kept.append(prefix)
-            break
-        return tuple(kept), message
+        known, cost = self._known
+        # In the line that is reached there is only as much as leaves room for its frame.
+        start = self._data.rfind(b"\n", 0, _fitting(self._data, known, self._room - cost)) + 1
+        end = max(start, _fitting(self._data, known, self._room - cost - _FRAME))
+        self._closed = True
+        del self._data[end:]
+        return self._lines(), self._message
 
 
-def _prefix(entry: str, room: int) -> str:
-    """Returns the longest prefix of `entry` whose JSON string has at most `room` bytes."""
-    low, high = 0, min(len(entry), max(0, room))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if json_string_size(entry[:middle]) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return entry[:low]
+def _whole(data: bytes | bytearray, end: int) -> int:
+    """Returns the last offset up to `end` at which no character is cut apart."""
+    if end >= len(data):
+        return len(data)
+    while end > 0 and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return end
+
+
+def _fitting(data: bytearray, start: int, room: int) -> int:
+    """Returns the last offset between two characters up to which the text from `start` on costs at most `room`."""
+    while start < len(data) and room > 0:
+        stop = _whole(data, start + _PIECE)
+        cost = _logs_size(data[start:stop])
+        if cost > room:
+            text = data[start:stop].decode("utf-8", "surrogatepass")
+            sizes = range(1, len(text) + 1)
+            most = bisect_right(sizes, room, key=lambda size: _logs_size(_encoded(text[:size])))
+            return start + len(_encoded(text[:most]))
+        start, room = stop, room - cost
+    return start
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

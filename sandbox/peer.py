@@ -1,19 +1,20 @@
 """What comes from the program's side is hostile: every message is checked and rebuilt before anything acts on it.
 
-A malformed message is dropped whole or in part; it never raises in the host (contract F34 to F39).
+A malformed message is dropped whole or in part; it never raises in the host (contract F34 to F39). Long messages take
+a while, in which other threads go on: whoever is on an event loop's thread hands them to another one.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .guest.jsontext import MAX_VALUES, encode, too_many_values
+from .guest.jsontext import MAX_VALUES, encode
+from .plainjson import decode_plain, encode_plain, is_suspect
 from .seam import FailureKind, JsonValue
 
-__all__ = ["Completion", "PeerCall", "encode_reply", "read_calls", "read_completion", "to_json"]
+__all__ = ["IN_ONE_STEP", "Completion", "PeerCall", "encode_reply", "read_calls", "read_completion", "to_json"]
 
 _CLAIMABLE = {
     kind.value: kind for kind in (FailureKind.EXCEPTION, FailureKind.INVALID_OUTPUT, FailureKind.OUTPUT_LIMIT)
@@ -22,6 +23,9 @@ _FIELDS = 5
 _MAX_ID = (1 << 53) - 1
 _MAX_LINE = 1_000_000
 _ENVELOPE = 64
+IN_ONE_STEP = 1 << 16
+"""Up to so many characters of a message are read at once, by native code; that takes a few milliseconds."""
+_VALUE_BEGINS = re.compile(r'[ \t\n\r]*\[[ \t\n\r]*"value"[ \t\n\r]*,[ \t\n\r]*')
 
 
 class PeerCall(NamedTuple):
@@ -44,31 +48,9 @@ class Completion:
     message: str = ""
 
 
-# Only a text that matches can have been read as something that is not lossless JSON: an escaped surrogate, or a number
-# that a float cannot hold, by its exponent, or by its digits with a short one. All others need no second look.
-# One by one they are faster; the last begins at the first digit of a number alone, or many numbers would take seconds.
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_LONG_EXPONENT = re.compile(r"[eE]\+?[0-9]{3}")
-_LONG_NUMBER = re.compile(r"(?<![0-9])[0-9]{200}")
-
-
-def _is_suspect(text: str) -> bool:
-    found = _ESCAPED_SURROGATE.search(text) or _LONG_EXPONENT.search(text) or _LONG_NUMBER.search(text)
-    return found is not None
-
-
-def _refuse_constant(text: str) -> object:
-    raise ValueError(f"{text} is not JSON")
-
-
-# Made once: `json.loads` makes a decoder for each text that it is given an option for.
-_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-
-
 def _loads(text: str) -> object:
     try:
-        return _decode(text)
+        return decode_plain(text)
     except (ValueError, RecursionError):
         return None
 
@@ -84,14 +66,36 @@ def to_json(value: object, root: str) -> str:
 
 def read_calls(text: str) -> list[PeerCall] | None:
     """Returns the well-formed calls of a `submit` message, in order; `None` when it is no such message at all."""
-    frames = None if too_many_values(text) else _loads(text)
+    if len(text) > IN_ONE_STEP:
+        return _read_long_calls(text)
+    frames = _loads(text)
     if not isinstance(frames, list):
         return None
-    suspect = _is_suspect(text)
-    return [call for frame in frames if (call := _read_call(frame, suspect)) is not None]
+    suspect = is_suspect(text)
+    read = [_read_call(frame, suspect and _is_lossy(frame)) for frame in frames]
+    return [call for call in read if call is not None]
 
 
-def _read_call(frame: object, suspect: bool) -> PeerCall | None:
+def _read_long_calls(text: str) -> list[PeerCall] | None:
+    from .jsonpieces import TextReader  # its patterns are for few runs, and take a while to make
+
+    reader = TextReader(text, 0, build=True)
+    try:
+        frames = reader.read()
+        reader.finish()
+    except ValueError:  # it is malformed, or holds too much
+        return None
+    if not isinstance(frames, list):
+        return None
+    read = [_read_call(frame, index in reader.lossy) for index, frame in enumerate(frames)]
+    return [call for call in read if call is not None]
+
+
+def _is_lossy(frame: object) -> bool:
+    return encode_plain(frame) is None
+
+
+def _read_call(frame: object, lossy: bool) -> PeerCall | None:
     if type(frame) is not list or len(frame) != _FIELDS:
         return None
     call_id, namespace, member, arguments, line = frame
@@ -101,7 +105,7 @@ def _read_call(frame: object, suspect: bool) -> PeerCall | None:
         return None
     if not 0 <= line <= _MAX_LINE:
         line = 0
-    if suspect and _text([namespace, member, arguments]) is None:
+    if lossy:
         return PeerCall(call_id, "", "", None, line, "binding arguments must be lossless JSON")
     return PeerCall(call_id, namespace, member, arguments, line)
 
@@ -113,14 +117,46 @@ def read_completion(text: str, max_bytes: int) -> Completion | None:
     """
     if len(text) > max_bytes + _ENVELOPE:
         return Completion(kind=FailureKind.OUTPUT_LIMIT)
-    if too_many_values(text):
+    return _read_long_completion(text) if len(text) > IN_ONE_STEP else _claimed(_loads(text))
+
+
+def _read_long_completion(text: str) -> Completion | None:
+    from .jsonpieces import TextReader, TooManyValuesError  # as above
+
+    begun = _VALUE_BEGINS.match(text)
+    # What the program returns stays text: it is checked, and nothing is made of it.
+    reader = TextReader(text, begun.end() if begun is not None else 0, build=begun is None)
+    start = reader.at
+    try:
+        value = reader.read()
+        end = reader.at
+        reader.finish("]" if begun is not None else "")
+    except TooManyValuesError:
         message = f"the returned value has more than {MAX_VALUES:,} values; return less, or a text of them"
         return Completion(kind=FailureKind.INVALID_OUTPUT, message=message)
-    match _loads(text):
+    except ValueError:
+        return None
+    if begun is not None:
+        return _value_completion(None if reader.lossy or not _is_unicode(text) else text[start:end])
+    # Nobody spells "value" in another way, and to write the value anew would take all its time in one step.
+    return None if isinstance(value, list) and value[:1] == ["value"] else _claimed(value)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        for start in range(0, len(text), IN_ONE_STEP):
+            text[start : start + IN_ONE_STEP].encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _claimed(completion: object) -> Completion | None:
+    match completion:
         case ["nothing"]:
             return Completion()
         case ["value", value]:
-            return _read_value(value)
+            return _value_completion(encode_plain(value))
         case ["error", str(kind), str(message)] if kind in _CLAIMABLE:
             return Completion(
                 kind=_CLAIMABLE[kind], message=message.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -129,21 +165,11 @@ def read_completion(text: str, max_bytes: int) -> Completion | None:
             return None
 
 
-def _read_value(value: object) -> Completion:
-    text = _text(value)
-    if text is None:
+def _value_completion(value_json: str | None) -> Completion:
+    if value_json is None:
         message = "program completion must be lossless JSON: it holds a number or a text that JSON cannot carry"
         return Completion(kind=FailureKind.INVALID_OUTPUT, message=message)
-    return Completion(value_json=text)
-
-
-def _text(value: object) -> str | None:
-    """Returns the JSON text of a parsed value; `None` where that would not carry it. Native code does it."""
-    try:
-        text = _encode(value)
-        return text if text.isascii() or text.encode() else None
-    except (ValueError, RecursionError):  # an infinite number, a lone surrogate, a depth that the stack does not take
-        return None
+    return Completion(value_json=value_json)
 
 
 def encode_reply(call_id: int, ok: bool, payload_json: str) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias, runtime_checkable
 
+from .loglines import LogLines
+
 __all__ = [
     "AbortSignal",
     "BindingCall",
@@ -211,13 +213,14 @@ class SandboxResult:
     """What came of a run; a failed run has no value (contract F1, F5).
 
     Attributes:
-        logs: what the program wrote, one entry for each line (ruling 36).
+        logs: what the program wrote, one entry for each line (ruling 36). It is a tuple; more than 100,000 lines are a
+            `LogLines`, which compares with tuples and makes its lines as they are read.
         value_json: the JSON text of what it returned; `None` when it returned nothing.
         error: why it failed; `None` when it completed.
         statistics: what the run took.
     """
 
-    logs: tuple[str, ...] = ()
+    logs: tuple[str, ...] | LogLines = ()
     value_json: str | None = None
     error: RunFailure | None = None
     statistics: RunStatistics = field(default_factory=RunStatistics)

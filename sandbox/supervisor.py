@@ -10,15 +10,16 @@ import inspect
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from typing import cast
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final, cast
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from .guest.jsontext import LossyValueError
 from .ledger import OutputLedger, json_string_size
-from .peer import Completion, PeerCall, encode_reply, read_calls, to_json
+from .peer import IN_ONE_STEP, Completion, PeerCall, encode_reply, read_calls, to_json
 from .seam import (
     BindingCall,
     Deferred,
@@ -30,6 +31,7 @@ from .seam import (
     RunStatistics,
     SandboxRequest,
     SandboxResult,
+    SandboxUnavailableError,
 )
 from .vehicle import MILLISECONDS, ComputeClock, Exit, RunLimits, Vehicle
 from .wakeup import loop_caller, spawning_context, thread_safe_caller
@@ -37,6 +39,7 @@ from .wakeup import loop_caller, spawning_context, thread_safe_caller
 __all__ = ["Supervisor", "abort_text", "failed_before_start"]
 
 _CALLS_EACH_TURN = 16
+_CANCELLED: Final = "the host cancelled the run"
 
 
 class Supervisor:
@@ -58,6 +61,8 @@ class Supervisor:
         self._lock = threading.Lock()
         self._cause: RunFailure | None = None
         self._inbox: deque[tuple[PeerCall, int]] = deque()
+        self._unread: deque[str] = deque()
+        self._all_read: anyio.Event | None = None
         self._answering = False
         self._last_id = 0
         self._outstanding = 0
@@ -65,7 +70,7 @@ class Supervisor:
         self._inbox_size = 0
         self._tasks: TaskGroup | None = None
         self._context = spawning_context()
-        self._unstarted: dict[int, Awaitable[JsonValue | JsonText]] = {}
+        self._unstarted: dict[int, tuple[Awaitable[JsonValue | JsonText], Coroutine[Any, Any, None]]] = {}
         self._calls = 0
         self._ended: Completion | Exit | None = None
         self._fault: Exception | None = None
@@ -103,7 +108,27 @@ class Supervisor:
         if too_much:
             self.end(FailureKind.PROTOCOL, f"the program sent more than {most} bytes of calls without waiting for any")
             return
-        calls = read_calls(text)
+        if threading.get_ident() == self._thread and (self._unread or len(text) > IN_ONE_STEP):
+            # It takes a while: a thread does it, and what comes meanwhile waits for its turn.
+            self._unread.append(text)
+            if len(self._unread) == 1 and self._tasks is not None:
+                self._all_read = anyio.Event()
+                self._context.run(self._tasks.start_soon, self._read_long, self._all_read)
+            return
+        self._take_calls(read_calls(text), text)
+
+    async def _read_long(self, all_read: anyio.Event) -> None:
+        limiter = anyio.CapacityLimiter(1)
+        try:
+            while self._unread and self._cause is None:
+                text = self._unread[0]
+                calls = await anyio.to_thread.run_sync(read_calls, text, abandon_on_cancel=True, limiter=limiter)
+                self._unread.popleft()
+                self._take_calls(calls, text)
+        finally:
+            all_read.set()
+
+    def _take_calls(self, calls: list[PeerCall] | None, text: str) -> None:
         if calls is None:
             self.end(FailureKind.PROTOCOL, "the program's side sent calls that cannot be read")
             return
@@ -153,22 +178,25 @@ class Supervisor:
         """Runs the program, and returns when the substrate has exited and nothing of the run is left."""
         started = time.perf_counter()
         unsubscribe = self._follow_signal()
+        drive = self._drive()
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                tasks.start_soon(self._drive)
+                tasks.start_soon(lambda: drive)
                 try:
                     await self._watch(started + self._limits.max_wall_ms / MILLISECONDS)
                 finally:
                     self._tasks = None
                     # Also when the host's own task is cancelled: the program must not outlive it.
-                    self.end(FailureKind.ABORT, "the host cancelled the run")
+                    self.end(FailureKind.ABORT, _CANCELLED)
                     tasks.cancel_scope.cancel()
         finally:
             unsubscribe()
+            drive.close()  # asyncio may have cancelled its task before that began
             self._close_unstarted()
             self.ended.set()
-        if self._fault is not None:
+        # What could not be made ready does not matter any more when the run had ended before (contract F22).
+        if self._fault is not None and not (self._cause and isinstance(self._fault, SandboxUnavailableError)):
             raise self._fault
         self._clock.pause()
         statistics = RunStatistics(
@@ -186,14 +214,21 @@ class Supervisor:
         return unsubscribe
 
     async def _drive(self) -> None:
-        with anyio.CancelScope(shield=True):
-            try:
+        try:
+            with anyio.CancelScope(shield=True):
                 self._ended = await self._vehicle.drive(self)
-            except Exception as fault:  # noqa: BLE001 - `run` raises it bare, where a task group would wrap it
-                self._fault = fault
-        with self._lock:
-            self._finished = True
-        self._settled.set()
+                if self._all_read is not None:
+                    await self._all_read.wait()  # what the program called before its end is called
+        except Exception as fault:  # noqa: BLE001 - `run` raises it bare, where a task group would wrap it
+            self._fault = fault
+        except BaseException:
+            # No shield holds when asyncio cancels this very task, as it does with all of them at its end.
+            self.end(FailureKind.ABORT, _CANCELLED)
+            raise
+        finally:
+            with self._lock:
+                self._finished = True
+            self._settled.set()
 
     async def _watch(self, wall_deadline: float) -> None:
         while not self._finished:
@@ -268,14 +303,16 @@ class Supervisor:
             deferred.add_done_callback(lambda done: self._finish(call, size, done.result))
             return
         awaitable = cast("Awaitable[JsonValue | JsonText]", answer)
-        self._unstarted[call.call_id] = awaitable
+        serve = self._serve(call, awaitable, size)
+        self._unstarted[call.call_id] = awaitable, serve
         if self._tasks is not None:
             # What calls this may have any context; the task gets that of whoever runs the program.
-            self._context.run(self._tasks.start_soon, self._serve, call, awaitable, size)
+            self._context.run(self._tasks.start_soon, lambda: serve)
 
     def _close_unstarted(self) -> None:
         """Closes what was called and never awaited, because the run had ended before its task began."""
-        for answer in self._unstarted.values():
+        for answer, serve in self._unstarted.values():
+            serve.close()
             if inspect.iscoroutine(answer):
                 answer.close()
         self._unstarted.clear()

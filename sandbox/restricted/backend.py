@@ -115,7 +115,7 @@ class RestrictedSandbox(ProgramSandbox):
         return ProcessVehicle(self._workers, request, self._limits)
 
     async def _make_ready(self) -> None:
-        await anyio.to_thread.run_sync(self._workers.prepare)
+        await self._workers.prepare()
 
     async def _let_go(self) -> None:
         await anyio.to_thread.run_sync(self._workers.close)

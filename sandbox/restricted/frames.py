@@ -54,7 +54,10 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[str, str]]:
-        """Adds bytes, and gives each whole frame as its kind and its text; what is no UTF-8 is escaped.
+        """Adds bytes, and gives each whole frame as its kind and its text.
+
+        Bytes that are no UTF-8 are escaped. In a frame that is longer than output may be they make its text empty: it
+        should be JSON, cannot be read, and would grow to four times its size.
 
         Raises:
             OversizeError: nothing that follows can be read.
@@ -73,10 +76,25 @@ class FrameReader:
             end = start + _HEADER_SIZE + length
             if size < end:
                 break
-            text = held[start + _HEADER_SIZE : end].decode("utf-8", "backslashreplace")
+            text = _text_of(held, start + _HEADER_SIZE, end)
             start = end
             yield kind.decode(), text
         if buffer:
             del buffer[:start]
         else:
             buffer += held[start:]
+
+
+# Taken now: a worker reads frames as well, and its program may change what the names stand for.
+_view, _string, _UndecodableError = memoryview, str, UnicodeDecodeError
+
+
+def _text_of(held: bytes | bytearray, start: int, end: int) -> str:
+    if end - start <= EMIT_BYTES:
+        return held[start:end].decode("utf-8", "backslashreplace")
+    try:
+        # Through a view, so that what is long is not copied once more.
+        with _view(held) as whole, whole[start:end] as part:
+            return _string(part, "utf-8")
+    except _UndecodableError:
+        return ""

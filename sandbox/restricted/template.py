@@ -1,104 +1,37 @@
-"""The host's side of the template process, and the workers that it forks."""
+"""The workers of one sandbox: those that stand ready, and the template process that forks them."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import socket
 import subprocess
-import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
 
 import anyio
-import anyio.to_thread
 
+from ..forks import make_anew_when_forked
 from ..seam import SandboxMisuseError, SandboxUnavailableError
+from ..waits import SharedWork, result_of
+from .process import Template
+from .worker import Worker
 
 __all__ = ["Worker", "Workers"]
 
-_MAIN: Final = Path(__file__).parent / "inside" / "main.py"
-_BOOT_SECONDS: Final = 60.0
-_STOP_SECONDS: Final = 10.0
+_ATTEMPTS: Final = 2
 _DYING_SECONDS: Final = 0.5
+_LEAVING_SECONDS: Final = 2.0
 _BUSY_SECONDS: Final = 0.002
-_MESSAGE: Final = 1 << 16
-_BUFFER: Final = 1 << 20
-
-
-class Worker:
-    """A forked worker, or one that is being forked.
-
-    Attributes:
-        channel: the socket to it, non-blocking.
-    """
-
-    def __init__(self, channel: socket.socket, status: socket.socket) -> None:
-        self.channel = channel
-        self._status = status
-        self._lock = threading.Lock()
-        self._pidfd: int | None = None
-        self._killed = False
-
-    async def arrived(self) -> bool:
-        """Waits until it is there; `False` when it could not be forked."""
-        while True:
-            try:
-                message, descriptors, _flags, _address = socket.recv_fds(self._status, 32, 1, socket.MSG_DONTWAIT)
-                break
-            except BlockingIOError:
-                await anyio.wait_readable(self._status.fileno())
-        if not message or not descriptors:
-            return False
-        with self._lock:
-            self._pidfd = descriptors[0]
-            if self._killed:
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        return True
-
-    def kill(self) -> None:
-        """Ends it at once, from any thread; also when it is not there yet."""
-        with self._lock:
-            self._killed = True
-            if self._pidfd is not None:
-                with suppress(ProcessLookupError):  # it has ended by itself
-                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-
-    async def gone(self) -> None:
-        """Waits until its process has ended. Its template reaps it soon after."""
-        if self._pidfd is not None:
-            await anyio.wait_readable(self._pidfd)
-
-    async def exited(self) -> int | None:
-        """Waits until it has ended and has been reaped.
-
-        Returns:
-            its exit code, negative for the number of a signal; `None` when the template died before it could say.
-        """
-        await anyio.wait_readable(self._status.fileno())
-        with suppress(ConnectionError):
-            told = self._status.recv(32)
-            return int(told) if told else None
-        return None
-
-    def close(self) -> None:
-        """Lets go of the descriptors; a worker that is alive ends when its channel does."""
-        with self._lock:
-            pidfd, self._pidfd = self._pidfd, None
-        if pidfd is not None:
-            os.close(pidfd)
-        self.channel.close()
-        self._status.close()
+_LOOK_SECONDS: Final = 0.5
+"""How often a run that waits for a worker looks whether the template hangs."""
 
 
 class Workers:
     """The template process of one sandbox and the workers that stand ready.
+
+    A template that has been stopped, or that gives no sign of life for long, is replaced; it goes once the runs have
+    ended that still have workers of it.
 
     Args:
         modules: what programs may import beside what every program may.
@@ -108,178 +41,200 @@ class Workers:
     """
 
     def __init__(self, modules: Sequence[str], memory_bytes: int, cpu_seconds: int, ready: int) -> None:
-        self._boot = {"modules": list(modules), "memory": memory_bytes, "cpu_seconds": cpu_seconds}
+        self._told: dict[str, object] = {
+            "modules": list(modules),
+            "memory": memory_bytes,
+            "cpu_seconds": cpu_seconds,
+        }
         self._wanted = ready
-        self._starting = threading.Lock()
-        self._control: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ready: deque[Worker] = deque()
-        self._owner = os.getpid()
+        self._ready: deque[tuple[Template, Worker]] = deque()
+        self._template: Template | None = None
+        self._retired: list[Template] = []
+        self._starting: subprocess.Popen[bytes] | None = None
         self._closed = False
+        self._begin()
+        make_anew_when_forked(self)
 
-    def prepare(self) -> None:
-        """Starts the template, if there is none, and has workers made ready. Blocks; call it in a worker thread.
+    def _begin(self) -> None:
+        """Makes what belongs to one process: the lock, and the thread that starts the template."""
+        self._lock = threading.Lock()
+        self._boot = SharedWork("ptc-template", self._start)
+
+    def after_fork(self) -> None:
+        """In a forked process: leaves the template and its workers to the process that started them."""
+        self._begin()
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            starting.returncode = 0  # no child of this process, which must not wait for it
+        template, self._template = self._template, None
+        for one in (*self._retired, *([template] if template is not None else [])):
+            one.leave_to_the_owner()
+        self._retired.clear()
+        while self._ready:
+            self._ready.popleft()[1].close()
+
+    async def prepare(self) -> None:
+        """Starts the template, if there is none, and has workers made ready. When it is cancelled, that goes on.
 
         Raises:
             SandboxMisuseError: it has been closed.
             SandboxUnavailableError: it cannot be started on this machine.
         """
-        with self._starting:
+        await self._running()
+
+    async def _running(self) -> Template:
+        """Returns a template that is not known to hang."""
+        if self._closed:
+            raise SandboxMisuseError("prepare() after disposal")
+        template = self._template
+        if template is not None and template.doubted and template.hangs():
+            self._replace(template)
+            template = None
+        return template if template is not None else await result_of(self._boot.begun())
+
+    def _start(self) -> Template:
+        with self._lock:
+            if self._template is not None:
+                return self._template
+        try:
+            template = Template.start(self._told, self._started)
+        except SandboxUnavailableError:
+            if self._closed:  # which has ended what was being started
+                raise SandboxMisuseError("prepare() after disposal") from None
+            raise
+        finally:
+            self._starting = None
+        with self._lock:
+            closed = self._closed
+            if not closed:
+                self._template = template
+        if closed:
+            template.end()
+            raise SandboxMisuseError("prepare() after disposal")
+        self.fill()
+        return template
+
+    def _started(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._starting = process
             if self._closed:
-                raise SandboxMisuseError("prepare() after disposal")
-            if self._control is None:
-                self._control, self._process = _start(self._boot)
-                self.fill()
+                process.kill()
 
     async def take(self) -> Worker:
         """Returns a worker that waits for its request; `fill` has another made ready.
 
+        When it is cancelled, a worker that is still to come is killed as soon as it does.
+
         Raises:
+            SandboxMisuseError: it has been closed.
             SandboxUnavailableError: none can be forked.
         """
-        self._leave_to_the_owner()
-        for _attempt in range(2):
-            if self._control is None:
-                await anyio.to_thread.run_sync(self.prepare)
-            control = self._control
-            worker = self._ready.popleft() if self._ready else await self._forked()
+        for _attempt in range(_ATTEMPTS):
+            template = await self._running()
+            worker = await self._taken(template)
             if worker is not None:
-                if await worker.arrived():
-                    return worker
-                worker.close()
-            if control is not None:
-                await anyio.to_thread.run_sync(self._replace_dead, control)
+                return worker
+            if template.hangs() or await self._dies(template):
+                self._replace(template)
         raise SandboxUnavailableError("the restricted sandbox cannot fork a worker; is there memory and room for one?")
 
-    async def _forked(self) -> Worker | None:
-        while True:
-            try:
-                return self._fork()
-            except BlockingIOError:
-                await anyio.sleep(_BUSY_SECONDS)
+    async def _taken(self, template: Template) -> Worker | None:
+        """Returns a worker of a template; `None` when that hangs, is dying, or cannot fork one."""
+        worker: Worker | None = None
+        arrived = False
+        try:
+            while True:
+                template.awaited()
+                with anyio.move_on_after(_LOOK_SECONDS):
+                    if worker is None:
+                        worker = self._ready_one(template) or await _forked(template)
+                    arrived = worker is not None and await worker.arrived()
+                    break
+                if template.hangs():
+                    break
+        finally:
+            if worker is not None and not arrived:
+                worker.close()
+        if not arrived:
+            return None
+        template.answered()
+        return worker
+
+    def _ready_one(self, template: Template) -> Worker | None:
+        while self._ready:
+            of, worker = self._ready.popleft()
+            if of is template:
+                return worker
+            worker.close()
+        return None
+
+    async def _dies(self, template: Template) -> bool:
+        """Tells whether a template has died; one that only could not fork keeps its workers."""
+        until = time.monotonic() + _DYING_SECONDS
+        while not template.ended():
+            if time.monotonic() > until:
+                return False
+            await anyio.sleep(_BUSY_SECONDS)
+        return True
+
+    def _replace(self, template: Template) -> None:
+        """Lets go of a template, so that another is started; it ends once no run has a worker of it."""
+        with self._lock:
+            if self._template is not template:
+                return  # another run has seen it first
+            self._template = None
+            self._retired = [one for one in self._retired if not one.ended()]
+            self._retired.append(template)
+        while self._ready:
+            self._ready.popleft()[1].close()
+        template.retire()
 
     def fill(self) -> None:
         """Has workers made ready for the next runs, and does not wait for them."""
-        self._leave_to_the_owner()
-        while len(self._ready) < self._wanted:
+        template = self._template
+        while template is not None and len(self._ready) < self._wanted:
             try:
-                worker = self._fork()
+                worker = template.fork()
             except OSError:
                 return  # it has enough to do, or there are no descriptors; the next run tries again, and tells
             if worker is None:
                 return
-            self._ready.append(worker)
-
-    def _fork(self) -> Worker | None:
-        """Has a worker forked, and does not wait for it; `None` when the template is gone.
-
-        Raises:
-            BlockingIOError: the template has as many to fork as it takes.
-        """
-        control = self._control
-        if control is None:
-            return None
-        channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        status, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
-            with theirs, told:
-                channel.setblocking(False)
-                channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
-                socket.send_fds(control, [b"fork"], [theirs.fileno(), told.fileno()], socket.MSG_DONTWAIT)
-        except OSError as error:
-            channel.close()
-            status.close()
-            if isinstance(error, BlockingIOError):
-                raise
-            return None
-        return Worker(channel, status)
-
-    def _replace_dead(self, control: socket.socket) -> None:
-        """Lets go of the template behind a socket when it has died; one that only could not fork keeps its workers."""
-        with self._starting:
-            if self._control is not control or self._process is None:
-                return  # another run has seen it first
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_DYING_SECONDS)
-                self._end()
+            with self._lock:
+                wanted = self._template is template
+                if wanted:
+                    self._ready.append((template, worker))
+            if not wanted:
+                worker.close()
+                return
 
     def close(self) -> None:
-        """Ends the template and all its workers, and waits for them. Blocks; call it in a worker thread."""
-        with self._starting:
+        """Ends the template and all its workers, and waits for them. Blocks; call it in a worker thread.
+
+        It takes seconds at most: a template that hangs is killed, and its workers die with it.
+        """
+        with self._lock:
             self._closed = True
-            self._leave_to_the_owner()
-            self._end()
-
-    def _leave_to_the_owner(self) -> None:
-        """In a process that was forked from the one that started the template: lets go of it and of its workers."""
-        if os.getpid() == self._owner:
-            return
-        self._owner = os.getpid()
-        control, self._control = self._control, None
-        process, self._process = self._process, None
+            starting = self._starting
+            if starting is not None:
+                starting.kill()
+        self._boot.join()
+        with self._lock:
+            templates = list(self._retired)
+            self._retired.clear()
+            if self._template is not None:
+                templates.append(self._template)
+            self._template = None
+        for template in templates:
+            template.end()
+        until = time.monotonic() + _LEAVING_SECONDS
         while self._ready:
-            self._ready.popleft().close()
-        if control is not None:
-            control.close()
-        if process is not None:
-            process.returncode = 0  # no child of this process, which must not wait for it
+            _template, worker = self._ready.popleft()
+            worker.leave(max(0.0, until - time.monotonic()))
 
-    def _end(self) -> None:
-        control, self._control = self._control, None
-        process, self._process = self._process, None
-        while self._ready:
-            self._ready.popleft().close()
-        if control is not None:
-            # Closing it alone is not seen as long as a process that was forked from this one has it too.
-            with suppress(OSError):
-                control.shutdown(socket.SHUT_RDWR)
-            control.close()
-        if process is None:
-            return
+
+async def _forked(template: Template) -> Worker | None:
+    while True:
         try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _start(boot: dict[str, object]) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    paths = [str(Path(_required(package)).parent) for package in ("RestrictedPython", "tzdata")]
-    if boot["modules"]:
-        # What a host adds may need others of its packages.
-        paths += [path for path in sys.path if path and Path(path).is_dir()]
-    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        process = subprocess.Popen(  # noqa: S603 - this interpreter with a file of ours
-            [sys.executable, "-I", "-S", "-X", "utf8", str(_MAIN), str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            env={},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    control.settimeout(_BOOT_SECONDS)
-    try:
-        control.send(json.dumps({**boot, "paths": paths, "seconds": _BOOT_SECONDS}).encode())
-        answer = json.loads(control.recv(_MESSAGE) or b"{}")
-    except (OSError, ValueError) as error:
-        answer = {"failed": f"{type(error).__name__}: {error}"}
-    if answer.get("ready") is not True:
-        control.close()
-        process.kill()
-        process.wait()
-        cause = answer.get("failed", "it ended without a word")
-        raise SandboxUnavailableError(f"the process of the restricted sandbox does not start: {cause}")
-    control.setblocking(True)
-    return control, process
-
-
-def _required(package: str) -> str:
-    spec = find_spec(package)
-    if spec is None or spec.origin is None:
-        raise SandboxUnavailableError(
-            f"the restricted sandbox needs {package}, which is not installed; install the extra: "
-            'pip install "ptc-runtime[restricted]"'
-        )
-    return str(Path(spec.origin).parent)
+            return template.fork()
+        except BlockingIOError:
+            await anyio.sleep(_BUSY_SECONDS)

@@ -9,10 +9,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.to_thread
 
-from ..peer import Completion, read_completion
+from ..peer import IN_ONE_STEP, Completion, read_completion
 from ..seam import FailureKind
 from ..vehicle import Exit, RunLimits
+from ..waits import Patience, outlast
 from ..wakeup import when_readable
 from .frames import EMIT_BYTES, FAULT_BYTES, FrameReader, OversizeError, frame
 
@@ -59,10 +61,12 @@ class ProcessVehicle:
                 "G": 0,
             }
         )
+        self._patience = Patience()
         self._worker: Worker | None = None
         self._killed = False
         self._frames: Iterator[tuple[str, str]] | None = None
         self._completion: Completion | Exit | None = None
+        self._claim: str | None = None
         self._whole = False
         self._over = False
         self._fault: Exception | None = None
@@ -75,7 +79,9 @@ class ProcessVehicle:
         self.backlog = 0
 
     async def drive(self, port: Port) -> Completion | Exit | None:
-        worker = await self._workers.take()
+        worker = await self._patience.wait_for(self._workers.take)
+        if worker is None:
+            return None  # killed meanwhile
         try:
             # In this order: `kill` sets the flag and then looks at the worker, so one of the two is always seen.
             self._worker, self._port = worker, port
@@ -85,13 +91,25 @@ class ProcessVehicle:
             worker.kill()
             if self._whole or self._killed:
                 # How it ended does not count then: what it said does, or why it was killed.
-                await worker.gone()
+                if self._claim is not None:
+                    self._completion = await self._patience.wait_for(partial(self._read_claim, self._claim))
                 return self._completion
-            return self._ending(await worker.exited())
+            return self._ending(await self._patience.wait_for(worker.exited))
         finally:
             self._worker = None
             worker.kill()
+            await outlast(worker.gone)
             worker.close()
+
+    async def _read_claim(self, text: str) -> Completion | None:
+        """Reads a long completion in a thread, so that the event loop goes on."""
+        return await anyio.to_thread.run_sync(
+            read_completion,
+            text,
+            self._limits.max_output_bytes,
+            abandon_on_cancel=True,
+            limiter=anyio.CapacityLimiter(1),
+        )
 
     async def _converse(self, worker: Worker, port: Port) -> None:
         """Talks with the worker until it has completed or has ended."""
@@ -158,7 +176,9 @@ class ProcessVehicle:
         heeded = 0
         for kind, text in self._frames:
             if kind == "D":
-                self._end(worker, read_completion(text, self._limits.max_output_bytes))
+                long = len(text) > IN_ONE_STEP
+                self._claim = text if long else None
+                self._end(worker, None if long else read_completion(text, self._limits.max_output_bytes))
                 return False
             if kind == "X":
                 self._end(worker, Exit(f"worker error: {text}"))
@@ -243,11 +263,12 @@ class ProcessVehicle:
         worker = self._worker
         if worker is not None:
             worker.kill()
+        self._patience.end()
 
     def _ending(self, code: int | None) -> Completion | Exit | None:
         """Says how a worker ended that did not complete (contract F19)."""
         if code is None:
-            return Exit("worker error: its template process has died")
+            return Exit("worker error: it ended, and its template process cannot say how")
         if code == -signal.SIGXCPU:
             message = f"compute budget exhausted ({self._limits.compute_ms:g}ms busy)"
             return Completion(kind=FailureKind.TIMEOUT, message=message)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Sequence
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-import anyio
 import anyio.to_thread
-from anyio.lowlevel import RunVar
 
 from ..backend import ProgramSandbox, check_integer
 from ..peer import Completion, read_completion
 from ..seam import Guarantees
-from ..turns import Turn
 from ..vehicle import Exit, Port
+from ..waits import Patience, ended, outlast
 from .artifacts import Progress, default_cache_directory
 from .instance import GuestInstance, Run
 from .instances import Instances
@@ -24,8 +23,6 @@ from .instances import Instances
 __all__ = ["WasmSandbox"]
 
 _LOGGER: Final = logging.getLogger("ptc.sandbox")
-_MAKE_AT_ONCE: Final = 2
-_SANDBOXES: Final = itertools.count()
 
 
 class WasmSandbox(ProgramSandbox):
@@ -79,7 +76,6 @@ class WasmSandbox(ProgramSandbox):
             max_queued_bytes=max_queued_bytes,
             require=require,
         )
-        self._making: RunVar[anyio.CapacityLimiter] = RunVar(f"ptc-instances-{next(_SANDBOXES)}")
         self._instances = Instances(
             Path(cache_directory) if cache_directory is not None else default_cache_directory(),
             progress if progress is not None else lambda line: _LOGGER.info("%s", line),
@@ -101,19 +97,10 @@ class WasmSandbox(ProgramSandbox):
         )
 
     def _vehicle(self, request: str) -> _WasmVehicle:
-        return _WasmVehicle(self._instances, self._makers(), request, self._limits.max_output_bytes)
-
-    def _makers(self) -> anyio.CapacityLimiter:
-        # Of the event loop that runs now.
-        try:
-            makers = self._making.get()
-        except LookupError:
-            makers = anyio.CapacityLimiter(_MAKE_AT_ONCE)
-            self._making.set(makers)
-        return makers
+        return _WasmVehicle(self._instances, request, self._limits.max_output_bytes)
 
     async def _make_ready(self) -> None:
-        await anyio.to_thread.run_sync(self._instances.prepare)
+        await self._instances.stand_ready()
 
     async def _let_go(self) -> None:
         await anyio.to_thread.run_sync(self._instances.close)
@@ -122,12 +109,10 @@ class WasmSandbox(ProgramSandbox):
 class _WasmVehicle:
     """Carries one program in an instance of its own, in a thread of its own."""
 
-    def __init__(
-        self, instances: Instances, makers: anyio.CapacityLimiter, request: str, max_output_bytes: int
-    ) -> None:
+    def __init__(self, instances: Instances, request: str, max_output_bytes: int) -> None:
         self._max_output_bytes = max_output_bytes
         self._instances = instances
-        self._turn = Turn(makers)
+        self._patience = Patience()
         self._run = Run(request)
         self.reply = self._run.reply
 
@@ -136,22 +121,17 @@ class _WasmVehicle:
         return self._run.backlog
 
     async def drive(self, port: Port) -> Completion | Exit | None:
-        instance = self._instances.take() or await self._made()
+        instance = self._instances.take() or await self._patience.wait_for(self._instances.made)
         if instance is None:
-            return None
-        return await anyio.to_thread.run_sync(self._drive, instance, port, limiter=anyio.CapacityLimiter(1))
-
-    async def _made(self) -> GuestInstance | None:
-        """Returns a new instance; `None` when the run has been killed meanwhile.
-
-        A few at a time: many threads that make one would leave the event loop little of the interpreter.
-        """
-        if not await self._turn.come():
-            return None
+            return None  # killed meanwhile
+        context = copy_context()  # what calls tools from that thread has it of whoever runs the program
         try:
-            return await anyio.to_thread.run_sync(self._instances.make, limiter=anyio.CapacityLimiter(1))
-        finally:
-            self._turn.release()
+            done = self._instances.start(lambda: context.run(self._drive, instance, port))
+        except BaseException:
+            self._instances.let_go(instance)
+            raise
+        await outlast(partial(ended, done), self.kill)
+        return done.result()
 
     def _drive(self, instance: GuestInstance, port: Port) -> Completion | Exit | None:
         completion = self._instances.carry(instance, self._run, port)
@@ -162,4 +142,4 @@ class _WasmVehicle:
     def kill(self) -> None:
         self._run.kill()
         self._instances.interrupt()
-        self._turn.give_up()
+        self._patience.end()

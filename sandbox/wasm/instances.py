@@ -6,29 +6,38 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from wasmtime import WasmtimeError
 
+from ..forks import make_anew_when_forked
 from ..seam import SandboxMisuseError, SandboxUnavailableError
+from ..waits import SharedWork, result_of
 from .artifacts import Progress, compiled_guest, discard_compiled
 from .engine import GuestEngine
 from .instance import GuestInstance, Run
+from .makers import Makers
+from .threads import Threads
 
 if TYPE_CHECKING:
     from ..vehicle import Port
 
 __all__ = ["Instances"]
 
+T = TypeVar("T")
 _LOGGER = logging.getLogger("ptc.sandbox")
 _QUIET_S: Final = 0.005
 """Instances are made ready and let go of when for this long no run has begun or ended: it takes ten milliseconds of a
 core, which under load are better spent on the runs that are there."""
 _MOST_SPENT: Final = 4
 """Instances of ended runs that may wait to be let go of; a run's own thread lets go of any further one."""
+_MAKE_AT_ONCE: Final = 2
+"""Instances that are made at the same time: many threads that make one would leave the event loop little of the
+interpreter."""
 _IDLE_S: Final = 1.0
 """How long the thread that tends the instances stays when there is nothing to do."""
 
@@ -50,26 +59,41 @@ class Instances:
         self._progress = progress
         self._max_memory = max_memory_bytes
         self._wanted = ready
-        self._changed = threading.Condition()
-        self._loading = threading.Lock()
         self._engine: GuestEngine | None = None
         self._ready: deque[GuestInstance] = deque()
         self._spent: deque[GuestInstance] = deque()
-        self._tender: threading.Thread | None = None
         self._quiet_from = 0.0
         self._failed = False
-        self._in_use = 0
         self._closed = False
+        self._begin()
+        make_anew_when_forked(self)
 
-    def prepare(self) -> None:
-        """Has one more instance stand ready now.
+    def _begin(self) -> None:
+        """Makes what belongs to one process: locks, threads, and what its threads are about."""
+        self._changed = threading.Condition()
+        self._threads = Threads("ptc-run")
+        self._loading = SharedWork("ptc-load", self._load_once)
+        self._makers = Makers(self._threads, self._make, self.let_go, _MAKE_AT_ONCE)
+        self._tender: threading.Thread | None = None
+        self._in_use = 0
+
+    def after_fork(self) -> None:
+        """Makes the copy in a forked process usable; the native code and what stands ready are its own copies."""
+        self._begin()
+
+    async def stand_ready(self) -> None:
+        """Has one more instance stand ready. When it is cancelled, that goes on.
 
         Raises:
             SandboxMisuseError: the instances have been let go of.
-            SandboxUnavailableError: as `make`.
+            SandboxUnavailableError: when that is not possible on this machine.
         """
+        await self._loaded()
+        await result_of(self._threads.start(self._prepare))
+
+    def _prepare(self) -> None:
         with self._kept_in_use():
-            instance = GuestInstance(self._loaded(), self._max_memory)
+            instance = self._make()
             try:
                 instance.warm()
             except BaseException:
@@ -83,15 +107,32 @@ class Instances:
             self._not_quiet()
             return self._ready.popleft() if self._ready else None
 
-    def make(self) -> GuestInstance:
+    async def made(self) -> GuestInstance:
         """Returns a new instance. It takes a millisecond, and seconds where the guest has to be built first.
+
+        When it is cancelled, the building goes on for others, and an instance that comes later is let go of.
 
         Raises:
             SandboxMisuseError: the instances have been let go of.
             SandboxUnavailableError: when that is not possible on this machine.
         """
+        await self._loaded()
+        return await self._makers.made()
+
+    def _make(self) -> GuestInstance:
         with self._kept_in_use():
-            return GuestInstance(self._loaded(), self._max_memory)
+            engine = self._engine
+            if engine is None:
+                raise RuntimeError("the guest has not been loaded")
+            return GuestInstance(engine, self._max_memory)
+
+    def start(self, work: Callable[[], T]) -> Future[T]:
+        """Has work done in a thread of the sandbox's.
+
+        Raises:
+            SandboxUnavailableError: the machine has no room for another thread.
+        """
+        return self._threads.start(work)
 
     def carry(self, instance: GuestInstance, run: Run, port: Port) -> str | None:
         """Has an instance carry a run, in the calling thread, and lets go of it afterwards.
@@ -102,18 +143,15 @@ class Instances:
         Raises:
             SandboxMisuseError: the instances have been let go of.
         """
-        with self._kept_in_use():
-            try:
+        try:
+            with self._kept_in_use():
                 return instance.run(run, port)
-            finally:
-                self._let_go(instance)
+        finally:
+            self.let_go(instance)
 
     @contextmanager
     def _kept_in_use(self) -> Iterator[None]:
-        """Has `close` wait for the calling thread.
-
-        A thread may outlive whoever waited for it: asyncio cancels all tasks when it ends, shielded ones as well.
-        """
+        """Has `close` wait for the calling thread, which may outlive whoever waited for what it makes."""
         with self._changed:
             if self._closed:
                 raise SandboxMisuseError("the sandbox has been disposed of")
@@ -125,8 +163,8 @@ class Instances:
                 self._in_use -= 1
                 self._changed.notify_all()
 
-    def _let_go(self, instance: GuestInstance) -> None:
-        """Takes an instance whose run has ended, and has another made ready where one is wanted."""
+    def let_go(self, instance: GuestInstance) -> None:
+        """Takes an instance that no run needs any more, and has another made ready where one is wanted."""
         with self._changed:
             self._not_quiet()
             self._failed = False
@@ -196,7 +234,7 @@ class Instances:
 
     def _make_ready(self) -> None:
         try:
-            self.prepare()
+            self._prepare()
         except SandboxMisuseError:
             pass  # closed just now
         except Exception as error:  # noqa: BLE001 - the next run makes its instance itself, and tells what is wrong
@@ -205,11 +243,23 @@ class Instances:
 
     # The native code
 
-    def _loaded(self) -> GuestEngine:
-        with self._loading:
-            if self._engine is None:
-                self._engine = self._load()
-            return self._engine
+    async def _loaded(self) -> None:
+        """Waits until the native code has been loaded; when it is cancelled, that goes on for others."""
+        if self._closed:
+            raise SandboxMisuseError("the sandbox has been disposed of")
+        if self._engine is None:
+            await result_of(self._loading.begun())
+
+    def _load_once(self) -> None:
+        if self._engine is not None:
+            return
+        engine = self._load()
+        with self._changed:
+            if not self._closed:
+                self._engine = engine
+                return
+        engine.close()
+        raise SandboxMisuseError("the sandbox has been disposed of")
 
     def _load(self) -> GuestEngine:
         compiled = compiled_guest(self._directory, self._progress)
@@ -224,7 +274,11 @@ class Instances:
                 raise SandboxUnavailableError(f"the compiled sandbox does not load: {error}") from None
 
     def close(self) -> None:
-        """Lets go of everything; called when no run is left, and perhaps again."""
+        """Lets go of everything; called when no run is left, and perhaps again. Blocks.
+
+        A guest that is just being built it leaves to its thread: that fills the cache of all sandboxes, lets go of what
+        it has loaded, and may take long.
+        """
         with self._changed:
             self._closed = True
             tender = self._tender
@@ -233,6 +287,8 @@ class Instances:
             tender.join()
         with self._changed:
             self._changed.wait_for(lambda: not self._in_use)
+        self._threads.join()
+        with self._changed:
             instances = [*self._ready, *self._spent]
             self._ready.clear()
             self._spent.clear()

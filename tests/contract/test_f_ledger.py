@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import pickle
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ptc.sandbox.ledger import OutputLedger, json_string_size
+from ptc.runtime.rendering import log_entries, render_outcome
+from ptc.sandbox import ledger as ledgers
+from ptc.sandbox import loglines
+from ptc.sandbox.ledger import MAX_TUPLE_LINES, OutputLedger, json_string_size
+from ptc.sandbox.loglines import LogLines, joined_lines
 from ptc.sandbox.seam import FailureKind, RunFailure
 from ptc.sandbox.supervisor import failed_before_start
 
@@ -145,7 +151,7 @@ def test_what_comes_after_the_overflow_is_not_kept() -> None:
     ledger.write("\nafter\n")
     kept, _message = ledger.overflow()
     assert set("".join(kept)) == {"x"}
-    assert sum(map(len, ledger._open)) + sum(map(len, ledger._entries)) < 200
+    assert len(ledger._data) <= 100
 
 
 @pytest.mark.contract("F28", "F31")
@@ -158,3 +164,106 @@ def test_an_overflow_is_seen_at_the_line_that_makes_it_though_the_text_is_short(
         used += json_string_size(line) + (1 if number else 0)
         ledger.write(f"{line}\n")
         assert ledger.overflowed == (used > 100)
+
+
+# Many lines
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is taken a few bytes at a time, and more than a few lines are too many for a tuple."""
+    monkeypatch.setattr(ledgers, "_PIECE", 5)
+    monkeypatch.setattr(ledgers, "MAX_TUPLE_LINES", 3)
+    monkeypatch.setattr(loglines, "_PIECE", 7)
+
+
+@pytest.mark.contract("F27", "F29", "F30")
+@pytest.mark.usefixtures("small_pieces")
+def test_nothing_changes_where_a_piece_ends() -> None:
+    """The rules hold as well where texts have many pieces and lines are made as they are read."""
+    test_exactly_the_cap_is_allowed_and_one_byte_over_is_not()
+    test_an_overflow_keeps_the_longest_prefix_beside_the_diagnostic()
+    test_a_string_is_counted_as_json_writes_it()
+
+
+@pytest.mark.contract("F27", "F30", "F31")
+@pytest.mark.parametrize("line", ["", "ab", "é", '"', "x" * 70_000])
+def test_a_cap_full_of_lines_costs_the_host_little_more_than_the_cap(line: str) -> None:
+    """Each entry as an object of its own would cost up to thirty times its text."""
+    cap = 4 << 20
+    wrote = max(1, (1 << 16) // (len(line) + 1)) * f"{line}\n"
+    tracemalloc.start()
+    try:
+        ledger = OutputLedger(cap)
+        while not ledger.overflowed:
+            ledger.write(wrote)
+        kept, message = ledger.overflow()
+        _now, peak = tracemalloc.get_traced_memory()
+        text = render_outcome(log_entries(kept), None)
+        _now, rendered = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * cap
+    assert rendered < 6 * cap
+    assert text == joined_lines(kept) == "\n".join(kept)
+    # As many whole lines as there is room for, and no more.
+    each = json_string_size(line) + 1
+    room = cap - json_string_size(message) - 1
+    assert list(kept[: room // each]) == [line] * (room // each)
+    assert len(kept) - room // each in (0, 1)
+
+
+@pytest.mark.contract("F27")
+def test_a_cap_full_of_single_writes_costs_little_as_well() -> None:
+    tracemalloc.start()
+    try:
+        ledger = OutputLedger(1 << 20)
+        for _ in range(150_000):
+            ledger.write("ab\n")
+        logs = ledger.settle(0)
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(logs, LogLines)
+    assert (len(logs), logs[0], logs[-1]) == (150_000, "ab", "ab")
+    assert peak < 2 << 20
+
+
+@pytest.mark.contract("F38")
+def test_lines_that_were_handed_out_do_not_change_any_more() -> None:
+    ledger = OutputLedger(1 << 20)
+    ledger.write("a\n" * (MAX_TUPLE_LINES + 1))
+    logs = ledger.settle(0)
+    assert logs is not None
+    before = len(logs)
+    ledger.write("late\n")
+    assert (len(logs), logs[-1], joined_lines(logs)[-3:]) == (before, "a", "a\na")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(lines, max_size=30), st.data())
+def test_lines_that_are_made_as_they_are_read_are_those_of_a_tuple(entries: list[str], data: st.DataObject) -> None:
+    many = LogLines("".join(f"{one}\n" for one in entries).encode("utf-8", "surrogatepass"))
+    plain = tuple(entries)
+    assert many == plain
+    assert plain == many
+    assert hash(many) == hash(plain)
+    assert (tuple(many), len(many), bool(many)) == (plain, len(plain), bool(plain))
+    assert many != (*plain, "x")
+    assert many != (*plain[:-1], "another")
+    assert many != entries
+    assert pickle.loads(pickle.dumps(many)) == many
+    start, stop, step = (data.draw(st.none() | st.integers(-35, 35)) for _ in range(3))
+    assert many[start : stop : step or None] == plain[start : stop : step or None]
+    for index in range(-len(plain), len(plain)):
+        assert many[index] == plain[index]
+    for index in (len(plain), -len(plain) - 1):
+        with pytest.raises(IndexError):
+            many[index]
+    assert "\n".join(log_entries(many)) == joined_lines(many) == "\n".join(plain)
+    assert len(repr(LogLines(b"x\n" * 1000))) < 200
+
+
+def test_lines_need_an_end_each() -> None:
+    with pytest.raises(ValueError, match="no end"):
+        LogLines(b"one\ntwo")

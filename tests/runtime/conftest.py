@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -98,10 +99,24 @@ def define_tools(rig: Rig) -> list[ptc.ToolDefinition]:
     return [double, stuck, nap, write, fail, draw]
 
 
+@pytest.fixture(
+    params=[
+        "wasm",
+        pytest.param(
+            "restricted",
+            marks=pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the restricted backend needs Linux"),
+        ),
+    ]
+)
+def make_sandbox(request: pytest.FixtureRequest) -> Callable[..., ptc.Sandbox]:
+    """Makes sandboxes of one backend, then of the other."""
+    return {"wasm": ptc.WasmSandbox, "restricted": ptc.RestrictedSandbox}[request.param]
+
+
 @pytest.fixture
-async def rig(anyio_backend: str, tmp_path: Path) -> AsyncIterator[Rig]:
+async def rig(anyio_backend: str, tmp_path: Path, make_sandbox: Callable[..., ptc.Sandbox]) -> AsyncIterator[Rig]:
     async with ptc.Host(log=tmp_path / "ptc.db") as host:
-        sandbox = ptc.WasmSandbox(compute_ms=20_000, max_wall_ms=60_000)
+        sandbox = make_sandbox(compute_ms=20_000, max_wall_ms=60_000)
         agent = host.agent("tester", executor=ptc.PtcExecutor(sandbox=sandbox))
         made = Rig(host, agent, tmp_path / "ptc.db")
         for definition in define_tools(made):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -220,8 +221,8 @@ async def test_an_exclusive_call_has_the_lane_to_itself(rig: Rig) -> None:
 
 
 @pytest.mark.contract("E18")
-async def test_no_more_bodies_run_at_once_than_the_cap(rig: Rig) -> None:
-    rig.host.set_executor(rig.agent, ptc.PtcExecutor(sandbox=ptc.WasmSandbox(), max_parallel_sub_calls=2))
+async def test_no_more_bodies_run_at_once_than_the_cap(rig: Rig, make_sandbox: Callable[..., ptc.Sandbox]) -> None:
+    rig.host.set_executor(rig.agent, ptc.PtcExecutor(sandbox=make_sandbox(), max_parallel_sub_calls=2))
     await rig.value("import asyncio\nawait asyncio.gather(*[tools.nap(ms=20, name=str(n)) for n in range(6)])")
     running = most = 0
     for entry in rig.bodies:
@@ -361,7 +362,9 @@ async def test_an_error_of_a_dispatch_log_listener_need_not_be_printable(
 
 
 @pytest.mark.contract("E36")
-async def test_without_a_log_programs_run_all_the_same(anyio_backend: str) -> None:
+async def test_without_a_log_programs_run_all_the_same(
+    anyio_backend: str, make_sandbox: Callable[..., ptc.Sandbox]
+) -> None:
     @ptc.tool
     async def one() -> int:
         """Give one."""
@@ -369,15 +372,17 @@ async def test_without_a_log_programs_run_all_the_same(anyio_backend: str) -> No
 
     async with ptc.Host() as host:
         host.tools.register(one)
-        agent = host.agent("unlogged", executor=ptc.PtcExecutor(sandbox=ptc.WasmSandbox()))
+        agent = host.agent("unlogged", executor=ptc.PtcExecutor(sandbox=make_sandbox()))
         result = await agent.run_code("return await tools.one()")
     assert not result.is_error
     assert result.value == {"logs": [], "result": 1}
 
 
 @pytest.mark.contract("E37")
-async def test_concurrent_runs_are_independent(anyio_backend: str, rig: Rig) -> None:
-    other = rig.host.agent("other", executor=ptc.PtcExecutor(sandbox=ptc.WasmSandbox()))
+async def test_concurrent_runs_are_independent(
+    anyio_backend: str, rig: Rig, make_sandbox: Callable[..., ptc.Sandbox]
+) -> None:
+    other = rig.host.agent("other", executor=ptc.PtcExecutor(sandbox=make_sandbox()))
     results: dict[str, Any] = {}
 
     async def go(name: str, agent: ptc.Agent) -> None:

@@ -107,7 +107,7 @@ _FORKS = """
         with anyio.fail_after(60):
             result = await sandbox.run(SandboxRequest(program="return await tools.meanwhile()", namespaces=tools))
         print(result.value_json, flush=True)
-        template = sandbox._workers._process
+        template = sandbox._workers._template.process
         await sandbox.aclose()
         print("template", template.returncode, flush=True)
 
@@ -133,28 +133,205 @@ _FORKS = """
 """
 
 
+_CANCELS = """
+    import asyncio, gc, os, select, sys
+    from ptc.sandbox.restricted import RestrictedSandbox
+    from ptc.sandbox.seam import Member, Namespace, SandboxRequest
+    from ptc.sandbox.wasm import WasmSandbox
+
+    backend, how = sys.argv[1:]
+    left, processes = [], []
+
+    async def echo(call):
+        return call.arguments
+
+    async def stubborn(call):
+        await asyncio.sleep(0)
+        return 1
+
+    PROGRAMS = (
+        "while True:\\n    pass",
+        "while True:\\n    try:\\n        await tools.echo(value=1)\\n    except BaseException:\\n        pass",
+        "import asyncio\\nwhile True:\\n    await asyncio.gather(*[tools.stubborn() for _ in range(30)])",
+    )
+    TOOLS = [Namespace("tools", {"echo": Member(echo), "stubborn": Member(stubborn)})]
+
+    def watched():
+        if backend == "wasm":
+            sandbox = WasmSandbox()
+            return sandbox, lambda: list(sandbox._instances._engine._runs)
+        sandbox = RestrictedSandbox()
+        take = sandbox._workers.take
+
+        async def taken():
+            worker = await take()
+            processes.append(os.dup(worker._pidfd))
+            return worker
+
+        sandbox._workers.take = taken
+        return sandbox, lambda: [one for one in processes if not select.select([one], [], [], 0)[0]]
+
+    async def cancel(sandbox, request, turns, seconds):
+        if how == "wait_for":
+            return await asyncio.wait_for(sandbox.run(request), seconds)
+        if how == "timeout":
+            async with asyncio.timeout(seconds):
+                return await sandbox.run(request)
+        run = asyncio.ensure_future(sandbox.run(request))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await asyncio.sleep(seconds) if seconds else None
+        if how == "all":
+            # As `asyncio.run` does at its end: also tasks that are shielded from those around them.
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+        else:
+            run.cancel()
+            if how == "twice":
+                await asyncio.sleep(0)
+                run.cancel()
+        await run
+
+    async def main():
+        sandbox, running = watched()
+        await sandbox.prepare()
+        moments = [(turns, 0) for turns in range(12)] + [(0, ms / 1000) for ms in (1, 2, 3, 5, 8, 13, 30)]
+        for turns, seconds in moments:
+            for program in PROGRAMS:
+                try:
+                    await cancel(sandbox, SandboxRequest(program=program, namespaces=TOOLS), turns, seconds)
+                    print("it came to an end of its own")
+                except (asyncio.CancelledError, TimeoutError):
+                    left.extend([(turns, seconds)] * len(running()))
+        await sandbox.aclose()
+        print("left", left)
+
+    asyncio.run(main())
+    gc.collect()
+"""
+
+_FORKS_WHILE_LOCKS_ARE_HELD = """
+    import os, sys, threading
+    import anyio
+    from ptc.sandbox.restricted import RestrictedSandbox
+    from ptc.sandbox.seam import SandboxRequest
+    from ptc.sandbox.wasm import WasmSandbox
+
+    backend, loaded = sys.argv[1], sys.argv[2] == "loaded"
+    sandbox = WasmSandbox(max_wall_ms=30_000) if backend == "wasm" else RestrictedSandbox(max_wall_ms=30_000)
+    held, release = threading.Event(), threading.Event()
+
+    def locks():
+        if backend == "wasm":
+            one = sandbox._instances
+            return [one._changed, one._threads._lock, one._loading._lock, one._makers._lock]
+        return [sandbox._workers._lock, sandbox._workers._boot._lock]
+
+    def hold():
+        for lock in locks():
+            lock.acquire()
+        held.set()
+        release.wait()
+        for lock in locks():
+            lock.release()
+
+    async def use(close):
+        with anyio.fail_after(60):
+            for _ in range(3):
+                result = await sandbox.run(SandboxRequest(program="return 'whole'"))
+                print(result.value_json or result.error, flush=True)
+            if close:
+                await sandbox.aclose()
+
+    if loaded:
+        anyio.run(use, False)
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    if os.fork() == 0:
+        try:
+            anyio.run(use, True)
+        finally:
+            os._exit(0)
+    os.wait()
+    release.set()
+    holder.join()
+    anyio.run(use, True)
+"""
+
+_FORKS_WHILE_A_PROGRAM_RUNS = """
+    import os, sys, threading
+    import anyio
+    from ptc.sandbox.restricted import RestrictedSandbox
+    from ptc.sandbox.seam import Member, Namespace, SandboxRequest
+    from ptc.sandbox.wasm import WasmSandbox
+
+    sandbox = WasmSandbox() if sys.argv[1] == "wasm" else RestrictedSandbox()
+    there, forked = threading.Event(), threading.Event()
+
+    async def meanwhile(call):
+        there.set()
+        while not forked.is_set():
+            await anyio.sleep(0.01)
+        return "of the parent"
+
+    async def run(program, close):
+        tools = [Namespace("tools", {"meanwhile": Member(meanwhile)})]
+        with anyio.fail_after(60):
+            result = await sandbox.run(SandboxRequest(program=program, namespaces=tools))
+            if close:
+                await sandbox.aclose()
+        print(result.value_json or result.error, flush=True)
+
+    thread = threading.Thread(target=anyio.run, args=(run, "return await tools.meanwhile()", False))
+    thread.start()
+    there.wait()
+    if os.fork() == 0:
+        try:
+            anyio.run(run, "return 'of the child'", True)
+        finally:
+            os._exit(0)
+    os.wait()
+    forked.set()
+    thread.join()
+    anyio.run(run, "return 'whole'", True)
+"""
+
 _NEVER_STANDS_READY = """
     import sys
     import anyio
-    from ptc.sandbox.restricted import RestrictedSandbox, template
+    from ptc.sandbox.restricted import RestrictedSandbox, process
 
-    template._BOOT_SECONDS = 2.0
+    process._BOOT_SECONDS = 2.0
     sys.path.insert(0, sys.argv[1])
     anyio.run(RestrictedSandbox(modules=["endless"]).prepare)
 """
 
 
+BACKENDS = pytest.mark.parametrize(
+    "backend",
+    [
+        "wasm",
+        pytest.param(
+            "restricted",
+            marks=pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the restricted sandbox needs Linux"),
+        ),
+    ],
+)
+
+
 def _in_a_host_of_its_own(program: str, *arguments: str) -> list[str]:
-    """Runs a program as a process of its own, and returns its lines."""
+    """Runs a program as a process of its own, in which warnings are errors; returns its lines, and those of errors."""
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program), *arguments],
         capture_output=True,
         text=True,
         timeout=180,
         check=False,
     )
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
-    return done.stdout.splitlines()
+    # What nobody catches, such as the warning of a coroutine that was never awaited, is only told there.
+    return done.stdout.splitlines() + done.stderr.splitlines()
 
 
 @pytest.mark.contract("F2", "F19")
@@ -166,6 +343,29 @@ def test_recursion_in_the_guest_does_not_overrun_small_stacks_of_the_host(stack_
 @pytest.mark.contract("F23", "F24")
 def test_closing_waits_for_threads_that_nobody_waits_for_any_more() -> None:
     assert _in_a_host_of_its_own(_LEAVES_WHILE_IT_WORKS) == ["whole"]
+
+
+@pytest.mark.contract("F23")
+@BACKENDS
+@pytest.mark.parametrize("how", ["once", "twice", "all", "wait_for", "timeout"])
+def test_a_run_that_asyncio_cancels_ends_when_nothing_of_it_is_left(backend: str, how: str) -> None:
+    """At any moment, also before its own tasks have begun."""
+    assert _in_a_host_of_its_own(_CANCELS, backend, how) == ["left []"]
+
+
+@pytest.mark.contract("F6", "F24")
+@BACKENDS
+@pytest.mark.parametrize("before", ["loaded", "new"])
+def test_a_host_that_is_forked_while_its_threads_hold_locks_goes_on_in_both(backend: str, before: str) -> None:
+    runs = 3 * (3 if before == "loaded" else 2)
+    assert _in_a_host_of_its_own(_FORKS_WHILE_LOCKS_ARE_HELD, backend, before) == ['"whole"'] * runs
+
+
+@pytest.mark.contract("F6", "F24")
+@BACKENDS
+def test_a_forked_host_disposes_of_its_own_and_not_of_what_runs_in_the_other(backend: str) -> None:
+    told = ['"of the child"', '"of the parent"', '"whole"']
+    assert _in_a_host_of_its_own(_FORKS_WHILE_A_PROGRAM_RUNS, backend) == told
 
 
 @pytest.mark.contract("F6", "F24")
