@@ -194,18 +194,27 @@ async def test_policies_see_sub_calls_and_a_denial_is_recorded_with_who_denied(r
 
 @pytest.mark.contract("E17", "E22", "E18")
 async def test_bodies_overlap_and_commits_keep_the_order_of_submission(rig: Rig) -> None:
-    got = await rig.value(
-        "import asyncio\n"
-        "order = []\n"
-        "async def one(ms, name):\n"
-        "    order.append(await tools.nap(ms=ms, name=name))\n"
-        "await asyncio.gather(one(150, 'slow'), one(1, 'quick'))\n"
-        "return order"
-    )
-    assert sorted(rig.bodies[:2]) == ["begin quick", "begin slow"]
-    assert rig.bodies[2:] == ["end quick", "end slow"]
+    @ptc.tool(concurrency_safe=True)
+    async def quick() -> str:
+        """Come after the other and end before it."""
+        await rig.started.wait()
+        rig.bodies.append("quick")
+        rig.release.set()
+        return "quick"
+
+    rig.host.tools.register(quick)
+    with anyio.fail_after(30):
+        got = await rig.value(
+            "import asyncio\n"
+            "order = []\n"
+            "async def one(call):\n"
+            "    order.append(await call)\n"
+            "await asyncio.gather(one(tools.stuck(name='slow')), one(tools.quick()))\n"
+            "return order"
+        )
+    assert rig.bodies == ["stuck slow", "quick"]
     assert got == ["slow", "quick"]
-    assert [data["arguments"]["name"] for _, data in await rig.events(SETTLE)] == ["slow", "quick"]
+    assert [data["name"] for _, data in await rig.events(SETTLE)] == ["stuck", "quick"]
 
 
 @pytest.mark.contract("E18", "E19", "E21")
