@@ -23,7 +23,7 @@ from typing import Self
 import anyio
 from anyio.abc import Process
 
-from .preflight_findings import RULES, Diagnostic
+from .preflight_diagnostics import RULES, Diagnostic
 from .preflight_tree import Node, read_tree
 
 try:
@@ -141,12 +141,16 @@ class Workplace:
         """Runs a command in the folder, and ends it with all it has started when the check is given up."""
         env = {"HOME": f"{self._folder}/home", "XDG_CONFIG_HOME": f"{self._folder}/home", "APPDATA": self._folder}
         env |= {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
+        process: Process | None = None
         try:
-            process = await anyio.open_process(
-                command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=self._folder, env=env, start_new_session=True
-            )
+            # Given up while it starts, it would be left alone with what it has started by then.
+            with anyio.CancelScope(shield=True):
+                process = await anyio.open_process(
+                    command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=self._folder, env=env, start_new_session=True
+                )
         except OSError as error:
             raise CheckFailedError(f"the checker cannot be started: {error.strerror}") from None
+        assert process is not None
         output: bytes | None = None
         _limit(process)
         try:
@@ -158,7 +162,8 @@ class Workplace:
             return await process.wait(), output
         finally:
             with anyio.CancelScope(shield=True):
-                _kill(process)
+                if output is None or process.returncode is None:
+                    _kill(process)
                 await process.aclose()
 
 
@@ -192,8 +197,7 @@ def _limit(process: Process) -> None:
 
 
 def _kill(process: Process) -> None:
-    if process.returncode is not None:
-        return
+    """Ends a process with its group: what it has started may have outlived it, and hold what it prints into."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

@@ -88,7 +88,9 @@ class Shape:
         elif isinstance(type_, (ArrayType, TupleType)) and node.kind in ("List", "Tuple"):
             yield from self._list(node, type_, path)
         elif not self._may_be(node, type_):
-            yield Problem(path, f"must be {self.words(type_)}, not {self._found(node, type_)}", node)
+            found = self._found(node, type_)
+            expected = self._keys_of(type_) if found.startswith("dict") else ""
+            yield Problem(path, f"must be {expected or self.words(type_)}, not {found}", node)
 
     def pairs(
         self, given: Sequence[tuple[str, Node]], type_: ObjectType, path: str, node: Node, *, complete: bool
@@ -151,7 +153,7 @@ class Shape:
                 yield from self.problems(item, expected, f"{path}[{number}]")
 
     def _union(self, node: Node, type_: UnionType, path: str) -> Iterator[Problem]:
-        """Tells of the one branch that was meant, where that is plain; else of the whole."""
+        """Tells of the branch that was meant, the one with the fewest mistakes of its kind; else of the whole."""
         meant: list[list[Problem]] = []
         for branch in branches_of(type_, constrained=True):
             found = list(self.problems(node, branch, path))
@@ -163,8 +165,8 @@ class Shape:
             )
             if same_kind:
                 meant.append(found)
-        if len(meant) == 1:
-            yield from meant[0]
+        if meant:
+            yield from min(meant, key=len)
         else:
             yield Problem(path, f"must be {self.words(type_)}, not {self._found(node, type_)}", node)
 
@@ -256,6 +258,13 @@ class Shape:
             return ("one of " if len(type_.values) > 1 else "") + ", ".join(listed) + more
         text = annotate_plain(TypeDocument(type_, self._definitions)).text.replace("dict[str, Any]", "dict")
         return text if len(text) <= 120 else f"{text[:117]}..."
+
+    def _keys_of(self, type_: TypeExpression) -> str:
+        """Returns an object in words that tell it from another dict: its required keys, and what they hold."""
+        if not isinstance(type_, ObjectType):
+            return ""
+        needed = [item for item in type_.properties if item.required][:_MAX_LISTED]
+        return "dict with " + ", ".join(f"{scalar_text(item.name)}: {self.words(item.type)}" for item in needed)
 
     def _found(self, node: Node, type_: TypeExpression) -> str:
         """Returns what the program has in place of a type."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ..registry.steps import Step, descend
 from .build import MAX_TYPES
+from .expressions import ANY, DICT, MAX_KEY_LINES, SCALARS, Annotation, alternatives, container
 from .model import (
     AnyType,
     ArrayType,
     LiteralType,
     ObjectType,
+    Property,
     ReferenceType,
     ScalarType,
     TupleType,
@@ -21,12 +22,11 @@ from .model import (
 )
 from .names import ClassNames, camel, is_field_name, joined
 from .notes import MAX_NOTE_CHARS, comment_lines, constraint_notes, cut, notes_under, with_notes
+from .remembered import Remembered
 from .text import comment_text, quoted, scalar_text
+from .views import ClassView, FieldView
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["Annotation", "AnnotationWriter", "ClassView", "FieldView", "annotate_plain", "annotate_root"]
+__all__ = ["AnnotationWriter", "annotate_plain", "annotate_root"]
 
 MAX_BRACKETS = 180
 """The deepest nesting of brackets in one annotation: Python's tokenizer allows 200 (contract G14)."""
@@ -37,74 +37,21 @@ MAX_HEIGHT = 1000
 MAX_INLINE_CHARS = 80
 """A definition that is no class stands where it is used up to this length; a longer one gets a name of its own."""
 
-MAX_KEY_LINES = 50
-"""How many keys of an object without a class are listed."""
-
-_SCALARS = {"string": "str", "number": "float", "integer": "int", "boolean": "bool", "null": "None"}
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """One annotation.
-
-    Attributes:
-        text: the source.
-        names: what it uses from `typing`.
-        brackets: how deep its brackets nest.
-        height: how tall its syntax tree is.
-        notes: what the type cannot say, in words for a comment.
-        keys: a line for each key of an object that no TypedDict can have.
-    """
-
-    text: str
-    names: frozenset[str] = frozenset()
-    brackets: int = 0
-    height: int = 1
-    notes: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FieldView:
-    """One field of a class: the comment lines above it, its name, its type, and whether it must be there."""
-
-    comments: tuple[str, ...]
-    name: str
-    type: str
-    required: bool
-
-    @property
-    def annotation(self) -> str:
-        """The type as a TypedDict declares it."""
-        return self.type if self.required else f"NotRequired[{self.type}]"
-
-
-@dataclass(frozen=True, slots=True)
-class ClassView:
-    """One named type of the block: a TypedDict, or an alias when `alias` is not empty.
-
-    Attributes:
-        name: the name.
-        names: what it uses from `typing`.
-        fields: the fields of the TypedDict.
-        remark: the closing comment; empty when there is nothing to say.
-        alias: the annotation that the name stands for.
-        extra: the type of what undeclared keys hold, when the schema itself says that there may be some.
-    """
-
-    name: str
-    names: frozenset[str]
-    fields: tuple[FieldView, ...] = ()
-    remark: str = ""
-    alias: str = ""
-    extra: str = ""
-
-
 _NO_NAMES: frozenset[str] = frozenset()
 _NOT_REQUIRED = frozenset({"NotRequired"})
-_BARE = {kind: Annotation(name) for kind, name in _SCALARS.items()}
-_ANY = Annotation("Any", frozenset({"Any"}))
-_DICT = Annotation("dict[str, Any]", frozenset({"Any"}), 1, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field as it was written, what it uses, and how many types that took; it holds the property to keep its id."""
+
+    property: Property
+    view: FieldView
+    names: frozenset[str]
+    types: int
+
+
+_FIELDS: Remembered[int, _Field] = Remembered()
 
 
 def annotate_root(document: TypeDocument, base: str, names: ClassNames) -> tuple[Annotation, list[ClassView]]:
@@ -135,7 +82,9 @@ class AnnotationWriter:
 
     max_brackets = MAX_BRACKETS
     max_height = MAX_HEIGHT
-    mapping = _DICT
+    remembers = True
+    """Whether fields are written as this class itself writes them, so that they may be remembered."""
+    mapping = DICT
     """What an object is that no class says more of."""
 
     def __init__(self, document: TypeDocument, base: str, names: ClassNames) -> None:
@@ -167,27 +116,27 @@ class AnnotationWriter:
         """Writes any type; `depth` counts the brackets around it (contract G14)."""
         self._types_left -= 1
         if self._types_left < 0:
-            return _ANY
+            return ANY
         written: Annotation
         match type_:
             case AnyType():
-                written = _ANY
+                written = ANY
             case ScalarType():
-                written = _BARE[type_.kind]
+                written = SCALARS[type_.kind]
             case LiteralType():
                 written = self.literal(type_)
             case ArrayType():
-                written = yield self._wrapped("list[", type_.items, "each item", hint, depth)
+                written = yield from self._wrapped("list[", type_.items, "each item", hint, depth)
             case TupleType():
-                written = yield self._tuple(type_, hint, depth)
+                written = yield from self._tuple(type_, hint, depth)
             case ObjectType():
-                written = yield self.object(type_, hint, depth)
+                written = yield from self.object(type_, hint, depth)
             case UnionType():
-                written = yield self._union(type_, hint, depth)
+                written = yield from self._union(type_, hint, depth)
             case ReferenceType():
-                written = yield self._reference(type_, hint, depth)
+                written = yield from self._reference(type_, hint, depth)
         if written.height > self.max_height:
-            written = _ANY
+            written = ANY
         if not type_.constraints:
             return written
         return replace(written, notes=constraint_notes(type_.constraints) + written.notes)
@@ -207,43 +156,43 @@ class AnnotationWriter:
                 return None
             self._types_left -= 2
             notes = constraint_notes(type_.constraints) + notes_under("each item", constraint_notes(items.constraints))
-            return Annotation(f"list[{_SCALARS[items.kind]}]", _NO_NAMES, 1, 3, notes)
+            return Annotation(f"list[{SCALARS[items.kind].text}]", _NO_NAMES, 1, 3, notes)
         if type(type_) is not ScalarType:
             return None
         self._types_left -= 1
         if not type_.constraints:
-            return _BARE[type_.kind]
-        return Annotation(_SCALARS[type_.kind], notes=constraint_notes(type_.constraints))
+            return SCALARS[type_.kind]
+        return Annotation(SCALARS[type_.kind].text, notes=constraint_notes(type_.constraints))
 
     def _wrapped(
         self, opening: str, item: TypeExpression, label: str, hint: str | None, depth: int
     ) -> Step[Annotation]:
         """Writes a container of one item type."""
         if depth >= self.max_brackets:
-            return _ANY
+            return ANY
         inner: Annotation = yield self.annotation(item, hint, depth + 1)
-        return _container(opening, inner, notes_under(label, inner.notes))
+        return container(opening, inner, notes_under(label, inner.notes))
 
     def _tuple(self, type_: TupleType, hint: str | None, depth: int) -> Step[Annotation]:
         """Writes a list, because that is what JSON gives; the order of its items goes into words."""
         if depth >= self.max_brackets:
-            return _ANY
+            return ANY
         every = type_.items if type_.rest is None else (*type_.items, type_.rest)
         items: list[Annotation] = []
         for number, item in enumerate(every, start=1):
             items.append((yield self.annotation(item, hint and joined(hint, str(number)), depth + 1)))
-        inner = _alternatives(items)
+        inner = alternatives(items)
         words = ", ".join(item.text for item in items[: len(type_.items)])
         rest = "" if type_.rest is None else f", then any number of {items[-1].text}"
         rest = ", then anything" if isinstance(type_.rest, AnyType) else rest
         note = cut(f"items in order: {words}{rest}")
-        return _container("list[", inner, (note, *inner.notes))
+        return container("list[", inner, (note, *inner.notes))
 
     def _union(self, type_: UnionType, hint: str | None, depth: int) -> Step[Annotation]:
         branches: list[Annotation] = []
         for number, branch in enumerate(type_.branches, start=1):
             branches.append((yield self.annotation(branch, hint and joined(hint, str(number)), depth)))
-        return _alternatives(branches)
+        return alternatives(branches)
 
     def object(self, type_: ObjectType, hint: str | None, depth: int) -> Step[Annotation]:
         """Writes an object: a class where it has keys, and a mapping where it has none, or where none may be named."""
@@ -251,10 +200,10 @@ class AnnotationWriter:
             return self.mapping
         if not type_.properties and type_.additional is not None:
             opening = self.mapping.text.removesuffix("Any]")
-            written: Annotation = yield self._wrapped(opening, type_.additional, "each value", hint, depth)
+            written: Annotation = yield from self._wrapped(opening, type_.additional, "each value", hint, depth)
             return replace(written, names=written.names | self.mapping.names - {"Any"})
         if not all(self.is_field(item.name) for item in type_.properties):
-            keys: tuple[str, ...] = yield self._keys(type_, hint)
+            keys: tuple[str, ...] = yield from self._keys(type_, hint)
             return replace(self.mapping, keys=keys)
         known = self._class_names.get(id(type_))
         if known is not None:
@@ -262,12 +211,20 @@ class AnnotationWriter:
         name = self._class_names[id(type_)] = self._names.allocate(hint)
         if hint == self._base:
             self._prefix = name
-        yield self._class(type_, name)
+        yield from self._class(type_, name)
         return Annotation(name)
 
     def is_field(self, name: str) -> bool:
         """Whether a class can have a field of this name."""
         return is_field_name(name)
+
+    def _known_field(self, item: Property) -> _Field | None:
+        """Returns what has been written of a property that many objects share."""
+        known = _FIELDS.get(id(item)) if item.nodes and self.remembers else None
+        if known is None or known.types >= self._types_left:
+            return None
+        self._types_left -= known.types
+        return known
 
     def _class(self, type_: ObjectType, name: str) -> Step[None]:
         """Writes a TypedDict: its nested classes first, then itself."""
@@ -275,13 +232,17 @@ class AnnotationWriter:
         fields: list[FieldView] = []
         used = {"TypedDict"}
         for item in type_.properties:
-            written = self._flat(item.type)
-            if written is None:
-                written = yield self.annotation(item.type, joined(name, camel(item.name)), 1)
-            used |= written.names
-            used |= _NO_NAMES if item.required else _NOT_REQUIRED
-            comments = comment_lines(item.description, written.notes, written.keys)
-            fields.append(FieldView(comments, item.name, written.text, item.required))
+            field = self._known_field(item)
+            if field is None:
+                before = self._types_left
+                written = self._flat(item.type)
+                if written is None:
+                    written = yield self.annotation(item.type, joined(name, camel(item.name)), 1)
+                field = _field(item, written, before - self._types_left)
+                if item.nodes and self.remembers and self._types_left >= 0:  # else it may have come out as `Any`
+                    _FIELDS.keep(id(item), field)
+            used |= field.names
+            fields.append(field.view)
         remark = extra = ""
         if isinstance(type_.additional, AnyType):
             remark = "undeclared keys are accepted"
@@ -290,7 +251,7 @@ class AnnotationWriter:
             remark = comment_text(cut(f"undeclared keys are accepted, with values {plain.text}"))
             extra = plain.text
         if type_.stated and isinstance(type_.additional, AnyType):
-            extra = _ANY.text
+            extra = ANY.text
         self._inside = around
         self.classes.append(ClassView(name, frozenset(used), tuple(fields), remark, extra=extra))
 
@@ -311,7 +272,7 @@ class AnnotationWriter:
         key = (target, hint is None)
         if key not in self._memo:
             if target in self._inside:
-                return _ANY
+                return ANY
             self._inside.add(target)
             definition = self._definitions.get(target, AnyType())
             inner_hint = None if hint is None else self._definition_hint(target)
@@ -320,7 +281,7 @@ class AnnotationWriter:
             if key not in self._memo:
                 self._memo[key] = self._named(written, inner_hint)
         found = self._memo[key]
-        return _ANY if depth + found.brackets > self.max_brackets else found
+        return ANY if depth + found.brackets > self.max_brackets else found
 
     def _definition_hint(self, target: str) -> str:
         if target in self._root_targets:
@@ -331,41 +292,13 @@ class AnnotationWriter:
         if len(written.text) <= MAX_INLINE_CHARS or written.text.isidentifier():
             return written
         if hint is None:
-            return written if len(written.text) <= MAX_NOTE_CHARS else _ANY
+            return written if len(written.text) <= MAX_NOTE_CHARS else ANY
         name = self._names.allocate(hint)
         self.classes.append(ClassView(name, written.names, alias=written.text))
         return Annotation(name, notes=written.notes, keys=written.keys)
 
 
-def _container(opening: str, inner: Annotation, notes: tuple[str, ...]) -> Annotation:
-    return Annotation(f"{opening}{inner.text}]", inner.names, inner.brackets + 1, inner.height + 2, notes, inner.keys)
-
-
-def _alternatives(branches: Sequence[Annotation]) -> Annotation:
-    """Joins annotations with ` | `, each text once (contract G13)."""
-    by_text: dict[str, Annotation] = {}
-    for branch in branches:
-        by_text.setdefault(branch.text, branch)
-    distinct = list(by_text.values())
-    one = len([b for b in distinct if b.text != "None"]) == 1 and len([b for b in branches if b.notes]) == 1
-    notes: tuple[str, ...] = ()
-    for branch in branches:
-        notes += branch.notes if one else notes_under(branch.text, branch.notes)
-    return Annotation(
-        " | ".join(branch.text for branch in distinct),
-        frozenset[str]().union(*(branch.names for branch in distinct)),
-        max(branch.brackets for branch in distinct),
-        max(branch.height for branch in distinct) + len(distinct) - 1,
-        notes,
-        _either_keys(branches),
-    )
-
-
-def _either_keys(branches: Sequence[Annotation]) -> tuple[str, ...]:
-    """Joins the listed keys of several alternatives: those of one object, `or`, those of another."""
-    lines: list[str] = []
-    for keys in dict.fromkeys(branch.keys for branch in branches if branch.keys):
-        lines += ["or", *keys] if lines else keys
-    if lines and any(branch.text == _DICT.text and not branch.keys for branch in branches):
-        lines.append("or any other keys")
-    return tuple(lines[: 2 * MAX_KEY_LINES])
+def _field(item: Property, written: Annotation, types: int) -> _Field:
+    comments = comment_lines(item.description, written.notes, written.keys)
+    names = written.names if item.required else written.names | _NOT_REQUIRED
+    return _Field(item, FieldView(comments, item.name, written.text, item.required), names, types)

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..registry.steps import Step, descend
+from .applicators import has_inner_resources, leaves_undeclared
+from .descriptions import full_description
 from .keywords import (
     MalformedSchemaError,
     as_array,
@@ -22,11 +24,9 @@ from .keywords import (
     as_scalar_kind,
     constraint,
     constraints_of,
-    description_of,
     kinds_of,
     literals,
     lookup,
-    plain_of,
     subschemas,
     union_of,
 )
@@ -43,8 +43,11 @@ from .model import (
     TupleType,
     TypeDocument,
     TypeExpression,
+    UnionType,
 )
-from .narrow import is_bare, narrow, with_constraints
+from .narrow import is_bare, keys_of, narrow, with_constraints, with_more_keys
+from .plain import plain_property, plain_type
+from .recursion import branches_of
 from .remembered import Remembered, remembered
 
 if TYPE_CHECKING:
@@ -60,8 +63,6 @@ MAX_NODES = 10_000
 
 _DOCUMENTS: Remembered[bytes, TypeDocument] = Remembered()
 _ANY = AnyType()
-_MADE_OF = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
-_INSIDE = frozenset({"items", "additionalProperties"})
 _BESIDE = frozenset({"const", "enum", "$ref", "allOf", "anyOf", "oneOf"})
 """What says something of a value beside `type`."""
 
@@ -119,6 +120,7 @@ class _Builder:
         self._referenced: dict[str, object] = {}
         self._pending: list[str] = []
         self._expanded: dict[str, TypeExpression] = {}
+        self._inner_resources: bool | None = None
 
     def build(self) -> TypeDocument:
         root = descend(self._node(self._root))
@@ -143,11 +145,12 @@ class _Builder:
             if not isinstance(node.get(keyword, ""), str):
                 raise MalformedSchemaError
         if node.get("type") == "object" and _BESIDE.isdisjoint(node):
-            result: TypeExpression = yield self._object(node)
+            result: TypeExpression = yield from self._object(node)
         else:
-            parts: list[tuple[str, TypeExpression]] = yield self._parts(node)
-            result = yield self._intersection(node, parts)
-        if node.get("unevaluatedProperties") is False and isinstance(result, ObjectType):
+            parts: list[tuple[str, TypeExpression]] = yield from self._parts(node)
+            result = yield from self._intersection(node, parts)
+        closes = node.get("unevaluatedProperties") is False and isinstance(result, ObjectType)
+        if closes and not leaves_undeclared(self._root, node):
             result = dataclasses.replace(result, additional=None)
         self._path.discard(id(node))
         return with_constraints(result, constraints_of(node))
@@ -160,31 +163,32 @@ class _Builder:
         return built
 
     def _plain(self, schema: object) -> TypeExpression | None:
-        """Builds a node with nothing inside, or a list of such, without a step; `None` for all others."""
-        type_ = plain_of(schema) if self._nodes_left > 1 else None
-        if type_ is not None:
-            self._nodes_left -= 2 if type(type_) is ArrayType else 1
-        return type_
+        """Builds a plain node without a step; `None` for all others."""
+        found = plain_type(schema)
+        if found is None or found[1] >= self._nodes_left:
+            return None
+        self._nodes_left -= found[1]
+        return found[0]
 
     def _parts(self, node: Mapping[str, Any]) -> Step[list[tuple[str, TypeExpression]]]:
         """Builds what each group of keywords says on its own, with the keyword that says it."""
         parts: list[tuple[str, TypeExpression]] = []
-        own: TypeExpression | None = yield self._own(node)
+        own: TypeExpression | None = yield from self._own(node)
         if own is not None:
             parts.append(("type", own))
         if "$ref" in node:
             parts.append(("$ref", self._reference(node["$ref"])))
-        members: list[TypeExpression] = yield self._nodes(subschemas(node, "allOf"))
+        members: list[TypeExpression] = yield from self._nodes(subschemas(node, "allOf"))
         parts += [("allOf", member) for member in members]
         for keyword in ("anyOf", "oneOf"):
             possible = [branch for branch in subschemas(node, keyword) if branch is not False]
-            branches: list[TypeExpression] = yield self._nodes(possible)
+            branches: list[TypeExpression] = yield from self._nodes(possible)
             if branches:
                 parts.append((keyword, union_of(branches)))
         return parts
 
     def _intersection(self, node: Mapping[str, Any], parts: list[tuple[str, TypeExpression]]) -> Step[TypeExpression]:
-        """Joins the parts. Where types cannot be joined the first one stands, which is true of every valid value."""
+        """Joins the parts. Of types that cannot be joined the first one stands, with the keys that others declare."""
         if sum(not is_bare(part) for _, part in parts) > 1:
             expanded: list[tuple[str, TypeExpression]] = []
             for keyword, part in parts:
@@ -196,7 +200,9 @@ class _Builder:
             both = narrow(result, part)
             if both is not None:
                 result = both
-            elif keyword not in unsaid and keyword != "$ref":
+                continue
+            result = yield self._with_keys_of(result, part)
+            if keyword not in unsaid and keyword != "$ref":
                 unsaid.append(keyword)
         return with_constraints(result, tuple(constraint(node, keyword) for keyword in unsaid))
 
@@ -212,9 +218,9 @@ class _Builder:
         branches: list[TypeExpression] = []
         for kind in kinds:
             if kind == "object":
-                branches.append((yield self._object(node)))
+                branches.append((yield from self._object(node)))
             elif kind == "array":
-                branches.append((yield self._array(node)))
+                branches.append((yield from self._array(node)))
             else:
                 branches.append(ScalarType(kind=as_scalar_kind(kind)))
         return union_of(branches)
@@ -228,10 +234,13 @@ class _Builder:
             schema = declared[name]
             if schema is False:  # a key that no object may have
                 continue
-            type_ = self._plain(schema)
-            if type_ is None:
-                type_ = yield self._node(schema)
-            text = self._description(schema)
+            plain = plain_property(name, schema, required=name in must)
+            if plain is not None and plain.nodes < self._nodes_left:
+                self._nodes_left -= plain.nodes
+                properties.append(plain)
+                continue
+            type_: TypeExpression = yield self._node(schema)
+            text = full_description(schema, self._root)
             properties.append(Property(name=name, type=type_, required=name in must, description=text))
         properties += [
             Property(name=name, type=AnyType(), required=True)
@@ -241,7 +250,7 @@ class _Builder:
         additional: TypeExpression | None = None
         others = node.get("additionalProperties", True)
         if "patternProperties" in node or not isinstance(others, bool):
-            additional = yield self._additional(node)
+            additional = yield from self._additional(node)
         elif others:
             additional = _ANY
         stated = "additionalProperties" in node or "patternProperties" in node
@@ -254,11 +263,11 @@ class _Builder:
         if schema is not False:
             other: TypeExpression = yield self._node(schema)
             return AnyType() if by_pattern else other
-        branches: list[TypeExpression] = yield self._nodes(by_pattern.values())
+        branches: list[TypeExpression] = yield from self._nodes(by_pattern.values())
         return union_of(branches) if branches else None
 
     def _array(self, node: Mapping[str, Any]) -> Step[TypeExpression]:
-        prefix: list[TypeExpression] = yield self._nodes(subschemas(node, "prefixItems"))
+        prefix: list[TypeExpression] = yield from self._nodes(subschemas(node, "prefixItems"))
         others = node.get("items", True)
         rest: TypeExpression = yield self._node(others)
         if not prefix:
@@ -271,12 +280,57 @@ class _Builder:
         if not isinstance(reference, str):
             raise MalformedSchemaError
         target = lookup(self._root, reference)
-        if not isinstance(target, Mapping):
+        if isinstance(target, Mapping) and self._inner_resources is None:
+            self._inner_resources = has_inner_resources(self._root)
+        if not isinstance(target, Mapping) or self._inner_resources:
             return AnyType()
         if reference not in self._referenced:
             self._referenced[reference] = target
             self._pending.append(reference)
         return ReferenceType(target=reference)
+
+    def _with_keys_of(self, type_: TypeExpression, other: TypeExpression) -> Step[TypeExpression]:
+        """Declares in the objects of `type_` the keys that `other` declares; references that take some are expanded."""
+        branches = list(branches_of(type_, constrained=True))
+        if not any(isinstance(branch, (ObjectType, ReferenceType)) for branch in branches):
+            return type_
+        others: list[TypeExpression] = yield self._alternatives(other)
+        keys = keys_of(others)
+        told: list[TypeExpression] = []
+        known: set[int] = set()
+        for branch in branches if keys else ():
+            self._nodes_left -= len(keys)
+            if self._nodes_left < 0:
+                told.append(_ANY)
+                continue
+            parts: list[TypeExpression] = yield self._alternatives(branch)
+            parts = [part for part in parts if id(part) not in known]  # a union may refer to itself
+            known.update(map(id, parts))
+            with_keys = [with_more_keys(part, keys) for part in parts]
+            is_same = all(
+                new is old and not isinstance(old, AnyType) for new, old in zip(with_keys, parts, strict=True)
+            )
+            told += [branch] if is_same and parts else with_keys
+        if len(told) in (0, len(branches)) and all(new is old for new, old in zip(told, branches, strict=False)):
+            return type_
+        return with_constraints(union_of(told), type_.constraints if isinstance(type_, UnionType) else ())
+
+    def _alternatives(self, type_: TypeExpression) -> Step[list[TypeExpression]]:
+        """Takes a union apart, and what its references refer to, into types that are neither."""
+        found: list[TypeExpression] = []
+        seen: set[str] = set()
+        pending = [type_]
+        while pending:
+            part = pending.pop()
+            if isinstance(part, UnionType):
+                pending += reversed(list(branches_of(part, constrained=True)))
+            elif not isinstance(part, ReferenceType):
+                found.append(part)
+            elif part.target not in seen:
+                seen.add(part.target)
+                whole: TypeExpression = yield self._expansion(part)
+                pending.append(whole)
+        return found
 
     def _expansion(self, part: TypeExpression) -> Step[TypeExpression]:
         """Replaces a reference by what it refers to, so that it can be joined with other parts."""
@@ -291,31 +345,3 @@ class _Builder:
             built: TypeExpression = yield self._node(schema)
             self._expanded[target] = yield self._expansion(built)
         return self._expanded[target]
-
-    def _description(self, schema: object) -> str:
-        """The description of a property, with that of the items of a list, or of the values of a mapping."""
-        words = self._words(schema)
-        if not isinstance(schema, (dict, Mapping)) or _INSIDE.isdisjoint(schema):
-            return words
-        part, label = schema.get("items"), "Each item"
-        if part is None and not schema.get("properties"):
-            part, label = schema.get("additionalProperties"), "Each value"
-        if not isinstance(part, Mapping) or "$ref" in part:  # what a definition is, its name says
-            return words
-        text = self._words(part)
-        return f"{words} {label}: {text}".lstrip() if text else words
-
-    def _words(self, schema: object) -> str:
-        """A schema's own description, or that of the one thing it is made of beside null, or those of its branches."""
-        for _hop in range(8):
-            text = description_of(schema)
-            if text:
-                return text
-            if not isinstance(schema, (dict, Mapping)) or _MADE_OF.isdisjoint(schema):
-                break
-            made_of = [branch for keyword in ("allOf", "anyOf", "oneOf") for branch in schema.get(keyword, ())]
-            made_of = [branch for branch in made_of if branch != {"type": "null"}]
-            if len(made_of) > 1 and "allOf" not in schema:
-                return " | ".join(dict.fromkeys(filter(None, map(description_of, made_of))))
-            schema = made_of[0] if len(made_of) == 1 else lookup(self._root, schema.get("$ref"))
-        return ""

@@ -34,7 +34,6 @@ __all__ = [
     "kinds_of",
     "literals",
     "lookup",
-    "plain_of",
     "subschemas",
     "union_of",
 ]
@@ -53,14 +52,6 @@ _NOTED = (
     *("not", "if", "then", "else", "deprecated", "default"),
 )
 _ORDER = {keyword: number for number, keyword in enumerate(_NOTED)}
-_BARE: dict[object, ScalarType] = {kind: ScalarType(kind=kind) for kind in _SCALARS}
-_LIST_KEYWORDS = frozenset(
-    {"type", "title", "description", "examples", "items", "default", "minItems", "maxItems", "uniqueItems"}
-)
-_PLAIN_KEYWORDS = frozenset(
-    {"type", "title", "description", "examples", "enum", "default", "format", "pattern", "minLength", "maxLength"}
-    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "deprecated"}
-)
 
 
 class MalformedSchemaError(Exception):
@@ -83,8 +74,11 @@ def as_array(value: object) -> Sequence[Any]:
 
 def as_names(value: object) -> list[str]:
     """Returns `value` when it is an array of strings, which may be empty."""
-    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+    if not isinstance(value, (list, tuple)):
         raise MalformedSchemaError
+    for name in value:
+        if not isinstance(name, str):
+            raise MalformedSchemaError
     return list(value)
 
 
@@ -122,31 +116,6 @@ def _is_plain(item: Constraint) -> bool:
     if keyword == "propertyNames" and isinstance(value, Mapping):
         return value.get("type") == "string" and value.keys() <= {"type", "title", "description"}
     return value is None or (value is False and keyword != "default")
-
-
-def plain_of(schema: object) -> TypeExpression | None:
-    """Builds what most nodes are: a scalar, some literals, or a list of them; `None` when it takes more to say."""
-    if type(schema) is dict and schema.get("type") == "array" and _LIST_KEYWORDS.issuperset(schema):
-        items = _scalar_of(schema.get("items"))
-        return ArrayType(items=items, constraints=constraints_of(schema)) if items and _has_words(schema) else None
-    return _scalar_of(schema)
-
-
-def _scalar_of(schema: object) -> TypeExpression | None:
-    if type(schema) is not dict:
-        return None
-    node: dict[str, Any] = schema
-    kind = node.get("type")
-    if type(kind) is not str or kind not in _BARE or not _PLAIN_KEYWORDS.issuperset(node) or not _has_words(node):
-        return None
-    constraints = constraints_of(node)
-    if "enum" in node:
-        return with_constraints(literals("enum", as_array(node["enum"]), (kind,)), constraints)
-    return ScalarType(kind=_BARE[kind].kind, constraints=constraints) if constraints else _BARE[kind]
-
-
-def _has_words(node: Mapping[str, Any]) -> bool:
-    return type(node.get("title", "")) is str and type(node.get("description", "")) is str
 
 
 def description_of(schema: object) -> str:

@@ -111,12 +111,15 @@ class Property:
         type: the type of its value.
         required: whether the key must be there.
         description: what the schema says of it, unescaped; empty when it says nothing.
+        nodes: how many schema nodes it stands for, when its type has no named parts, so that it may be shared by all
+            properties that are alike; 0 for all others.
     """
 
     name: str
     type: TypeExpression
     required: bool
     description: str = ""
+    nodes: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
+from functools import lru_cache
 
 __all__ = ["MAX_NAME_CHARS", "ClassNames", "camel", "is_field_name", "is_method_name", "joined"]
 
 MAX_NAME_CHARS = 120
 """The longest class name, before the number that a collision adds (contract G19, ruling 29)."""
 
+
+_KNOWN_NAMES = 2_048
+"""How many names are remembered: the fields of many objects have the same few."""
 
 _ASCII_BREAKS = re.compile("[^A-Za-z0-9]+")
 
@@ -24,6 +28,7 @@ def _is_bare(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name) and (name.isascii() or _nfkc(name) == name)
 
 
+@lru_cache(_KNOWN_NAMES)
 def is_field_name(name: str) -> bool:
     """Whether a TypedDict can have a field of this name (contract G16)."""
     mangled = name.startswith("__") and not name.endswith("__")
@@ -35,6 +40,7 @@ def is_method_name(name: str) -> bool:
     return _is_bare(name) and not name.startswith("_")
 
 
+@lru_cache(_KNOWN_NAMES)
 def camel(text: str) -> str:
     """Returns a tool's or a field's name in CamelCase, always a valid identifier (contract G18)."""
     if text.isascii():

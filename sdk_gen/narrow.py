@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from collections.abc import Sequence
 
 from .model import (
     AnyType,
@@ -18,7 +20,7 @@ from .model import (
     UnionType,
 )
 
-__all__ = ["fits", "is_bare", "narrow", "with_constraints"]
+__all__ = ["fits", "is_bare", "keys_of", "narrow", "with_constraints", "with_more_keys"]
 
 
 def with_constraints(type_: TypeExpression, constraints: tuple[Constraint, ...]) -> TypeExpression:
@@ -63,6 +65,58 @@ def narrow(first: TypeExpression, second: TypeExpression) -> TypeExpression | No
     if isinstance(first, ObjectType) and isinstance(second, ObjectType):
         return _objects(first, second)
     return None
+
+
+def keys_of(branches: Sequence[TypeExpression]) -> tuple[Property, ...]:
+    """Returns the keys that the objects among the branches of a union declare, as every value of the union has them."""
+    known: dict[str, list[Property]] = {}
+    refusing = 0
+    declared_by_refusing: Counter[str] = Counter()
+    for branch in branches:
+        if isinstance(branch, ObjectType):
+            for item in branch.properties:
+                known.setdefault(item.name, []).append(item)
+            if branch.additional is None:
+                refusing += 1
+                declared_by_refusing.update(item.name for item in branch.properties)
+    keys: list[Property] = []
+    for name, items in known.items():
+        # In a branch that neither declares nor refuses the key it may hold anything.
+        is_told = len(items) + refusing - declared_by_refusing[name] == len(branches)
+        types = _distinct([item.type for item in items]) if is_told else [AnyType()]
+        keys.append(
+            Property(
+                name=name,
+                type=types[0] if len(types) == 1 else UnionType(branches=tuple(types)),
+                required=len(items) == len(branches) and all(item.required for item in items),
+                description=next((item.description for item in items if item.description), ""),
+            )
+        )
+    return tuple(keys)
+
+
+def _distinct(types: Sequence[TypeExpression]) -> list[TypeExpression]:
+    """Leaves out scalars and references that stand there before, and the very types that do."""
+    found: dict[object, TypeExpression] = {}
+    for type_ in types:
+        plain = (
+            type_.kind if isinstance(type_, ScalarType) else type_.target if isinstance(type_, ReferenceType) else ""
+        )
+        found.setdefault((type(type_), plain) if plain and not type_.constraints else id(type_), type_)
+    return list(found.values())
+
+
+def with_more_keys(type_: TypeExpression, keys: Sequence[Property]) -> TypeExpression:
+    """Declares more keys in an open object, for values that fit another type as well, which `narrow` cannot join.
+
+    The object alone is true of such a value; but a checker that refuses undeclared keys would refuse those that the
+    other type declares.
+    """
+    if not isinstance(type_, ObjectType) or type_.additional is None:
+        return type_
+    known = {item.name for item in type_.properties}
+    more = tuple(item for item in keys if item.name not in known)
+    return dataclasses.replace(type_, properties=(*type_.properties, *more)) if more else type_
 
 
 def _either(first: TypeExpression, second: TypeExpression) -> TypeExpression | None:

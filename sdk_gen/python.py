@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .annotations import Annotation, ClassView, annotate_plain, annotate_root
+from .annotations import annotate_plain, annotate_root
 from .build import TRANSPORT, build_document, build_maps, is_remembered
 from .names import ClassNames, camel, is_method_name, joined
 from .notes import comment_lines
 from .remembered import Remembered
 from .sdk_text import SdkText, template
 from .text import comment_text, docstring_text, quoted
+from .views import ClassView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..registry.definition import ToolSchema
+    from .expressions import Annotation
     from .model import ToolArgsMap, ToolOutputMap, ToolType, TypeDocument
 
 __all__ = [

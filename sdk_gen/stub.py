@@ -14,20 +14,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..registry.steps import Step
-from .annotations import Annotation, AnnotationWriter, ClassView
+from .annotations import AnnotationWriter
 from .build import TRANSPORT, build_maps
+from .expressions import Annotation
 from .model import AnyType, LiteralType, ObjectType, ReferenceType, TypeDocument, TypeExpression
 from .names import ClassNames, camel, is_field_name, is_method_name, joined
 from .notes import comment_lines
 from .sdk_text import template
 from .text import docstring_text, quoted, scalar_text
+from .views import ClassView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..registry.definition import ToolSchema
-    from .annotations import FieldView
     from .model import JsonScalar, ToolArgsMap, ToolOutputMap
+    from .views import FieldView
 
 __all__ = ["StubModule", "render_stub", "stub_module"]
 
@@ -183,12 +185,14 @@ class _StubWriter(AnnotationWriter):
 
     max_brackets = MAX_STUB_BRACKETS
     max_height = MAX_STUB_HEIGHT
+    remembers = False
 
     def __init__(self, document: TypeDocument, base: str, names: ClassNames, mapping: Annotation | None = None) -> None:
         super().__init__(document, base, names)
         if mapping is not None:  # a tool takes any mapping, the TypedDict that another one gave too
             self.mapping = mapping
         self.objects: dict[str, ObjectType] = {}
+        self._named_literals: dict[str, Annotation] = {}
 
     def is_field(self, name: str) -> bool:
         """Whether a TypedDict can have this key, in one of its forms."""
@@ -196,7 +200,7 @@ class _StubWriter(AnnotationWriter):
 
     def object(self, type_: ObjectType, hint: str | None, depth: int) -> Step[Annotation]:
         """Writes an object, and notes its class."""
-        written: Annotation = yield super().object(type_, hint, depth)
+        written: Annotation = yield from super().object(type_, hint, depth)
         if written.text.isidentifier() and written.text not in _DECLARED:
             self.objects[written.text] = type_
         return written
@@ -213,7 +217,17 @@ class _StubWriter(AnnotationWriter):
                 words[scalar_text(value)] = None
         parts = [f"Literal[{', '.join(words)}]"] if words else []
         names = frozenset({"Literal"}) if words else frozenset[str]()
-        return Annotation(" | ".join((*parts, *others)), names, 1, 2 + len(others))
+        written = Annotation(" | ".join((*parts, *others)), names, 1, 2 + len(others))
+        return self._named_literal(written) if self._definitions and not _is_quotable(written.text) else written
+
+    def _named_literal(self, written: Annotation) -> Annotation:
+        """Gives a name to values that no quotes can hold: beside a class of a later line they would stand in some."""
+        known = self._named_literals.get(written.text)
+        if known is None:
+            name = self._names.allocate(joined(self._prefix, "Value"))
+            self.classes.append(ClassView(name, written.names, alias=written.text))
+            known = self._named_literals[written.text] = Annotation(name)
+        return known
 
 
 def _beyond_literal(value: JsonScalar) -> str:
@@ -289,6 +303,11 @@ def _classes(views: Sequence[ClassView], *, extra_items: bool) -> list[_Class]:
 
 def _quoted_type(text: str, later: set[str]) -> str:
     """Returns a type in quotes when it names a class that is declared later, and when quotes can hold it."""
-    if later.isdisjoint(_NAME.findall(text)) or "'" in text or "\\" in text:
+    if later.isdisjoint(_NAME.findall(text)) or not _is_quotable(text):
         return text
     return f"'{text}'"
+
+
+def _is_quotable(text: str) -> bool:
+    """Whether a type can stand in quotes: no checker reads escapes there."""
+    return "'" not in text and "\\" not in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import ptc
 import pytest
 from ptc.registry import ActivationContext, ToolBatchInput
@@ -9,6 +11,13 @@ from ptc.registry import ActivationContext, ToolBatchInput
 from .conftest import Rig
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def make_sandbox() -> Callable[..., ptc.Sandbox]:
+    """One backend for all: what is tested here is the same for both, and the other tests of the runtime have both."""
+    return ptc.WasmSandbox
+
 
 PROGRAM = """
 on = await tools.on()

@@ -13,10 +13,19 @@ from typing import Any
 import anyio
 import ptc
 import pytest
-from ptc.runtime.discovery import MAX_RESULTS
+from ptc.registry import ToolRegistry
+from ptc.registry.views import ToolView
+from ptc.runtime.discovery import _MAX_PLANS, MAX_RESULTS, SdkBudget
 from ptc.sdk_gen import render_python
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def make_sandbox() -> Callable[..., ptc.Sandbox]:
+    """One backend for all: what is tested here is the same for both, and the other tests of the runtime have both."""
+    return ptc.WasmSandbox
+
 
 START, SETTLE = "tool/ptc-dispatch-start", "tool/ptc-dispatch"
 SMALL = 1_000
@@ -549,3 +558,19 @@ def test_the_command_refuses_what_cannot_be(tmp_path: Path, arguments: tuple[str
     done = sdk(tmp_path, *arguments)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
+
+
+def test_the_two_calls_never_get_one_name() -> None:
+    assert ptc.Discovery(search="x_tools", describe="x").free_names({"x"}) == ("x_tools", "x_tools_2")
+    assert ptc.Discovery(search="x", describe="x_tools").free_names({"x"}) == ("x_tools_2", "x_tools")
+    assert ptc.Discovery().free_names({"search", "search_tools"}) == ("search_tools_2", "describe")
+
+
+def test_what_was_found_out_of_a_tool_set_is_kept_while_it_is_used() -> None:
+    budget = SdkBudget(ToolRegistry(), 10_000)
+    views = [ToolView(None, {f"t{n}": make(f"t{n}")}, frozenset({f"t{n}"})) for n in range(2 * _MAX_PLANS)]
+    plan = budget.plan(views[0])
+    for view in views:
+        budget.plan(view)
+        assert budget.plan(views[0]) is plan
+    assert len(budget._plans) == _MAX_PLANS

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +27,24 @@ pytestmark = [
     pytest.mark.skipif(find_spec("ty") is None, reason="the extra preflight is not installed"),
 ]
 
-_spec = spec_from_file_location("preflight_programs", Path(__file__).with_name("preflight_programs.py"))
-assert _spec is not None
-assert _spec.loader is not None
-programs: Any = module_from_spec(_spec)
-_spec.loader.exec_module(programs)
+
+@pytest.fixture
+def make_sandbox() -> Callable[..., ptc.Sandbox]:
+    """One backend for all: what is tested here is the same for both, and the other tests of the runtime have both."""
+    return ptc.WasmSandbox
+
+
+def load(name: str) -> Any:
+    spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+programs = load("preflight_programs")
+styles = load("preflight_styles")
 TOOLS = programs.TOOLS
 
 
@@ -38,11 +52,21 @@ def preflight(**options: Any) -> ptc.Preflight:
     return ptc.Preflight(timeout_ms=60_000, **options)
 
 
-@pytest.mark.parametrize(("program", "line", "words"), programs.WRONG)
+WRONG = [
+    *((program, line, words, TOOLS) for program, line, words in programs.WRONG),
+    *((program, line, words, styles.STYLE_TOOLS) for program, line, words in styles.WRONG_STYLES),
+]
+RIGHT = [
+    *((program, TOOLS) for program in programs.RIGHT),
+    *((program, styles.STYLE_TOOLS) for program in styles.RIGHT_STYLES),
+]
+
+
+@pytest.mark.parametrize(("program", "line", "words", "tools"), WRONG, ids=[each[0][:60] for each in WRONG])
 async def test_a_wrong_program_is_told_its_line_its_tool_and_its_argument(
-    program: str, line: int, words: tuple[str, ...]
+    program: str, line: int, words: tuple[str, ...], tools: list[ptc.ToolDefinition]
 ) -> None:
-    report = await preflight().check(program, TOOLS)
+    report = await preflight().check(program, tools)
     assert report.outcome == "refused", report
     assert any(
         finding.startswith(f"line {line}: ") and all(word in finding for word in words) for finding in report.findings
@@ -50,9 +74,9 @@ async def test_a_wrong_program_is_told_its_line_its_tool_and_its_argument(
     assert len(report.findings) <= 2
 
 
-@pytest.mark.parametrize("program", programs.RIGHT)
-async def test_a_program_that_may_be_right_passes(program: str) -> None:
-    report = await preflight().check(program, TOOLS)
+@pytest.mark.parametrize(("program", "tools"), RIGHT, ids=[each[0].strip()[:60] for each in RIGHT])
+async def test_a_program_that_may_be_right_passes(program: str, tools: list[ptc.ToolDefinition]) -> None:
+    report = await preflight().check(program, tools)
     assert (report.outcome, report.findings, report.reason) == ("passed", (), "")
 
 
@@ -96,6 +120,18 @@ async def test_a_program_that_passes_runs_and_counts_its_calls_from_one(checked:
     assert [type for type, _data in events] == ["tool/ptc-preflight", "tool/ptc-preflight", "tool/ptc-dispatch-start"]
     assert [data["outcome"] for _type, data in events[:2]] == ["refused", "passed"]
     assert events[2][1]["subCallId"].endswith(":ptc:1")
+
+
+async def test_a_call_that_is_told_to_be_lost_is_lost_when_it_runs(checked: Rig) -> None:
+    """What the preflight refuses would have failed: as a statement, and as the last line too."""
+    checked_agent = checked.agent
+    plain = checked.host.agent("plain", executor=ptc.PtcExecutor(sandbox=ptc.WasmSandbox(compute_ms=20_000)))
+    for program in ("tools.double(x=1)\nprint(1)", "tools.double(x=1)"):
+        checked.agent = checked_agent
+        assert "tools.double(...) is never awaited, so it would not run" in await checked.failure(program)
+        checked.agent = plain
+        assert "this call was never awaited and did not run" in await checked.failure(program)
+    assert checked.bodies == []
 
 
 @pytest.mark.contract("A18", "E10")
@@ -145,6 +181,9 @@ echo $! >> {folder}/pid
 wait
 """
 
+GONE = SLOW.replace("wait\n", "")
+"""It ends, and what it has started goes on and holds its output."""
+
 
 def fake_checker(folder: Path, text: str) -> str:
     path = folder / "ty"
@@ -156,39 +195,75 @@ def fake_checker(folder: Path, text: str) -> str:
 def is_alive(pid: int) -> bool:
     try:
         status = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter when it goes between the opening and the reading
         return False
     return status not in "ZX"
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+async def both_started(folder: Path) -> None:
+    """Waits until the slow checker has written down its own process and the one that it has started."""
+    with anyio.fail_after(30):
+        while not (folder / "pid").exists() or (folder / "pid").read_text().count("\n") < 2:  # noqa: ASYNC110 - a file
+            await anyio.sleep(0.01)
+
+
+async def both_gone(folder: Path) -> None:
+    pids = [int(pid) for pid in (folder / "pid").read_text().split()]
+    assert len(pids) == 2
+    with anyio.fail_after(30):
+        while any(map(is_alive, pids)):  # noqa: ASYNC110 - processes
+            await anyio.sleep(0.01)
+
+
+IN_PROC = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+
+
+@IN_PROC
+async def test_a_check_that_is_given_up_while_the_checker_starts_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight_checker, "find_checker", lambda: fake_checker(tmp_path, SLOW))
+    open_process = anyio.open_process
+    source = ptc.SignalSource()
+
+    async def late(*args: Any, **options: Any) -> Any:
+        """The checker runs already while its pipes are still being made: then the check is given up."""
+        process = await open_process(*args, **options)
+        await both_started(tmp_path)
+        source.abort("enough")
+        await anyio.sleep(0.05)
+        return process
+
+    monkeypatch.setattr(anyio, "open_process", late)
+    report = await preflight().check("await tools.count()", TOOLS, signal=source.signal)
+    assert (report.outcome, report.reason) == ("unchecked", "the run was cancelled")
+    await both_gone(tmp_path)
+
+
+@IN_PROC
 @pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize("text", [SLOW, GONE], ids=["slow", "gone"])
 async def test_a_check_that_takes_too_long_is_given_up_with_all_its_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool, text: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(preflight_checker, "find_checker", lambda: fake_checker(tmp_path, SLOW))
+    monkeypatch.setattr(preflight_checker, "find_checker", lambda: fake_checker(tmp_path, text))
     source = ptc.SignalSource()
     report: list[ptc.PreflightReport] = []
 
     async def check() -> None:
-        made = ptc.Preflight(timeout_ms=60_000 if cancelled else 1_000)
+        made = ptc.Preflight(timeout_ms=60_000 if cancelled else 2_000)
         report.append(await made.check("await tools.count()", TOOLS, signal=source.signal))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(check)
-        while not (tmp_path / "pid").exists() or (tmp_path / "pid").read_text().count("\n") < 2:  # noqa: ASYNC110 - a file
-            await anyio.sleep(0.01)
+        await both_started(tmp_path)
         if cancelled:
+            await anyio.sleep(0.2)
             source.abort("enough")
-    pids = [int(pid) for pid in (tmp_path / "pid").read_text().split()]
     assert report[0].outcome == "unchecked"
     assert report[0].reason == ("the run was cancelled" if cancelled else "its time was over")
-    for _attempt in range(500):
-        if not any(map(is_alive, pids)):
-            break
-        await anyio.sleep(0.01)
-    assert not any(map(is_alive, pids))
+    await both_gone(tmp_path)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("ptc-preflight")] == []
 
 
@@ -316,7 +391,46 @@ async def test_no_program_brings_the_host_down(program: str) -> None:
     assert all(len(finding) < 500 for finding in report.findings)
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("long", "it is longer than 200000 characters"), ("NUL", "no Unicode text"), ("no text", "no Unicode")],
+)
+async def test_what_no_checker_is_asked_about_is_unchecked(
+    name: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight_checker, "Workplace", None)
+    report = await preflight().check(HOSTILE[name], TOOLS)
+    assert report.outcome == "unchecked"
+    assert reason in report.reason
+
+
+async def test_a_run_that_is_cancelled_already_is_not_checked() -> None:
+    source = ptc.SignalSource()
+    source.abort("enough")
+    report = await preflight().check("await tools.count(3)", TOOLS, signal=source.signal)
+    assert (report.outcome, report.reason, report.findings) == ("unchecked", "the run was cancelled", ())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
+async def test_the_memory_of_the_checker_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "#!/bin/sh\nfor _ in $(seq 200); do ulimit -v; sleep 0.01; done > {folder}/limits\nexit 2\n"
+    monkeypatch.setattr(preflight_checker, "find_checker", lambda: fake_checker(tmp_path, text))
+    assert (await preflight().check("await tools.count()", TOOLS)).reason == "the checker ended with 2"
+    limit = preflight_checker.MAX_MEMORY_BYTES // 1024
+    assert (tmp_path / "limits").read_text().split()[-1] == f"{limit}"
+
+
 # Cost
+
+
+async def test_the_stubs_that_are_kept_are_few() -> None:
+    own = preflight()
+    many = [programs._tool(f"tool{number}", {"type": "object"}, {}) for number in range(2 * module._MAX_STUBS)]
+    first = own._stub("tools.tool0()", many[:1])
+    for tool in many:
+        own._stub(f"tools.{tool.name}()", [tool])
+        assert own._stub("tools.tool0()", many[:1]) is first  # what is used stays
+    assert len(own._stubs) == module._MAX_STUBS
 
 
 async def test_the_stub_of_the_same_tools_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from ptc.registry.definition import ToolSchema
+from ptc.registry.schema import RawSchema
 from ptc.sdk_gen.build import MAX_NODES, build_document, build_maps
 from ptc.sdk_gen.model import (
     AnyType,
@@ -152,12 +155,125 @@ def test_allof_around_one_reference_stays_a_reference():
 
 
 def test_parts_that_no_type_joins_leave_the_first_standing_and_the_other_noted():
-    either = [{"required": ["a"]}, {"required": ["b"]}]
+    either = [{"required": ["a"]}, {"properties": {"a": {"const": "x"}}}]
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": either}
     assert root(schema) == ObjectType(
         properties=(prop("a", STRING),), additional=AnyType(), constraints=(Constraint("anyOf", either),)
     )
     assert root({"type": "string", "oneOf": [{"minLength": 2}, {"maxLength": 1}]}).kind == "string"
+
+
+STRING_SCHEMA = {"type": "string"}
+A_STRING = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("other", "keys"),
+    [
+        pytest.param([{"required": ["a"]}, {"required": ["b"]}], [("b", AnyType(), False)], id="required alone"),
+        pytest.param(
+            [{"properties": {"b": {"type": "string"}}}, {"type": "object"}],
+            [("b", AnyType(), False)],
+            id="one branch is silent of it",
+        ),
+        pytest.param(
+            [
+                {"properties": {"b": {"type": "string"}}, "additionalProperties": False},
+                {"properties": {"c": {"type": "null"}}, "additionalProperties": False},
+            ],
+            [("b", STRING, False), ("c", NULL, False)],
+            id="the others refuse it",
+        ),
+        pytest.param(
+            [
+                {"properties": {"b": {"type": "string", "description": "B"}}, "required": ["b"]},
+                {"properties": {"b": {"type": "null"}}, "required": ["b"]},
+            ],
+            [("b", UnionType(branches=(STRING, NULL)), True)],
+            id="each has it",
+        ),
+        pytest.param([{"$ref": "#/$defs/B"}, {"$ref": "#/$defs/B"}], [("b", STRING, True)], id="references"),
+        pytest.param(
+            [{"type": "null"}, {"properties": {"b": {"type": "string"}}}], [("b", AnyType(), False)], id="null"
+        ),
+    ],
+)
+def test_keys_that_only_some_alternatives_declare_are_declared(other, keys):
+    definitions = {"B": {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}}
+    for schema in ({**A_STRING, "anyOf": other}, {"allOf": [A_STRING, {"oneOf": other}]}):
+        joined = root({**schema, "$defs": definitions})
+        assert [(item.name, item.type, item.required) for item in joined.properties] == [("a", STRING, False), *keys]
+        assert joined.additional == AnyType()
+        assert {item.keyword for item in joined.constraints} <= {"anyOf", "allOf"}
+
+
+def test_keys_are_declared_in_every_object_of_a_union_and_in_none_that_is_closed():
+    closed = {"type": "object", "properties": {"c": {}}, "additionalProperties": False}
+    either = {"anyOf": [{"$ref": "#/$defs/A"}, closed, {"type": "null"}]}
+    schema = {"allOf": [either, {"properties": {"b": {"type": "string"}}}], "$defs": {"A": A_STRING}}
+    first, second, third = root(schema).branches
+    assert first == obj(prop("a", STRING), prop("b", STRING))
+    assert (second, third) == (ObjectType(properties=(prop("c", AnyType()),), additional=None), NULL)
+
+
+def test_alternatives_are_found_behind_references_to_unions():
+    b, c = ({"type": "object", "properties": {key: STRING_SCHEMA}, "required": [key]} for key in "bc")
+    definitions = {"Either": {"anyOf": [{"$ref": "#/$defs/B"}, c, {"$ref": "#/$defs/Either"}]}, "B": b, "A": A_STRING}
+    given = {**A_STRING, "$ref": "#/$defs/Either", "$defs": definitions}
+    assert [item.name for item in root(given).properties] == ["a", "b", "c"]
+    turned = root({"allOf": [{"$ref": "#/$defs/Either"}, A_STRING], "$defs": definitions})
+    assert [[item.name for item in branch.properties] for branch in turned.branches] == [["b", "a"], ["c", "a"]]
+
+
+def test_many_alternatives_beside_many_neither_explode_nor_take_long():
+    def either(prefix, closed):
+        return [
+            {
+                "type": "object",
+                "properties": {f"{prefix}{number}": {}, "kind": {"const": f"{prefix} {number}"}},
+                "additionalProperties": not closed,
+            }
+            for number in range(1200)
+        ]
+
+    before = time.process_time()
+    wide = root({"anyOf": either("a", closed=False), "oneOf": either("b", closed=True)})
+    assert time.process_time() - before < 2
+    assert sum(len(branch.properties) for branch in wide.branches if isinstance(branch, ObjectType)) < 2 * MAX_NODES
+    assert wide.branches[-1] == AnyType()  # what is beyond the limit is not told
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_closed"),
+    [
+        ({"properties": {"a": {}}}, True),
+        ({"allOf": [{"properties": {"a": {}}}, {"$ref": "#/$defs/A"}]}, True),
+        ({"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}, {"$ref": "#/$defs/A"}]}, True),
+        ({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}, False),
+        ({"properties": {"a": {}}, "additionalProperties": True}, False),
+        ({"properties": {"a": {}}, "patternProperties": {"^x": {}}}, False),
+        ({"properties": {"a": {}}, "if": {"properties": {"b": {}}}}, False),
+        ({"properties": {"a": {}}, "allOf": [{"dependentSchemas": {"a": {"properties": {"b": {}}}}}]}, False),
+        ({"properties": {"a": {}}, "anyOf": [{"$ref": "#/$defs/Open"}, {"required": ["a"]}]}, False),
+        ({"properties": {"a": {}}, "$ref": "#nowhere"}, False),
+        ({"properties": {"a": {}}, "$ref": "#"}, False),
+    ],
+)
+def test_unevaluated_properties_close_an_object_whose_every_key_is_declared(schema, is_closed):
+    definitions = {"A": A_STRING, "Open": {"type": "object", "additionalProperties": True}}
+    type_ = root({"type": "object", **schema, "unevaluatedProperties": False, "$defs": definitions})
+    assert isinstance(type_, ObjectType)
+    assert (type_.additional is None) == is_closed
+
+
+def test_references_beside_a_part_with_a_name_of_its_own_are_any_json():
+    inner = {"$id": "https://example.com/inner", "$ref": "#/$defs/A", "$defs": {"A": {"type": "string"}}}
+    schema = {"properties": {"x": inner, "y": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "integer"}}}
+    assert RawSchema(schema)({"x": "a string", "y": 1}) == []  # so `#/$defs/A` is two definitions here
+    assert root(schema) == obj(prop("x", AnyType()), prop("y", AnyType()))
+    assert root({**schema, "$id": "https://example.com/whole", "properties": {"y": {"$ref": "#/$defs/A"}}}) == obj(
+        prop("y", ReferenceType(target="#/$defs/A"))
+    )
 
 
 def test_a_bare_type_beside_a_union_adds_nothing():

@@ -87,6 +87,12 @@ def test_a_name_belongs_to_the_group_of_its_prefix(name: str, group: str) -> Non
         ("Reads v1.2 of a\nfile! Then more", "Reads v1.2 of a file"),
         ("Sends, e.g. a mail, to people. More.", "Sends, e.g. a mail, to people"),
         ("Title\n\nSends a mail.", "Title"),
+        ("\n \n  Sends a mail\n\nand more", "Sends a mail"),
+        ("Compares one vs. two. More.", "Compares one vs. two"),
+        ("Sends a letter, i.e. a mail. More.", "Sends a letter, i.e. a mail"),
+        ("x" * MAX_LINE_CHARS, "x" * MAX_LINE_CHARS),
+        ("x" * (MAX_LINE_CHARS + 1), "x" * (MAX_LINE_CHARS - 3) + "..."),
+        ("words " * 20, ("words " * 16).rstrip() + "..."),
         ("  \n ", ""),
         ("", ""),
         ("\u5929\u6c17\u3092\u8abf\u3079\u308b\u3002\u6b21\u306e\u6587\u3002", "\u5929\u6c17\u3092\u8abf\u3079\u308b"),
@@ -134,6 +140,14 @@ def test_only_the_largest_groups_are_listed() -> None:
     assert lines[:2] == ["area000: 2 tools", "area001: 2 tools"]
     assert "big: 9 tools" in lines
     assert lines[-1] == f"and {2 * (70 - MAX_GROUPS + 1) + 1} tools more"
+
+
+def test_what_a_group_says_is_short_and_counts_right() -> None:
+    long = "x" * 500
+    assert index_lines({f"{long}_a": "", f"{long}_b": ""}, "groups") == [f"{long[:80]}: 2 tools"]
+    names = [f"area{n:03}_{m}" for n in range(MAX_GROUPS) for m in range(2)]
+    assert index_lines(dict.fromkeys([*names, "alone"], ""), "groups")[-1] == "and 1 tool more"
+    assert index_lines(dict.fromkeys(names, ""), "groups")[-1] == f"area{MAX_GROUPS - 1:03}: 2 tools"
 
 
 # The text ----------------------------------------------------------------------------------------------------------

@@ -92,6 +92,8 @@ def says(node, schema, classes):
     text = ast.unparse(node)
     listed = [schema["const"]] if "const" in schema else schema.get("enum")
     if listed is not None:
+        if not isinstance(node, ast.Subscript):
+            return False
         read = (
             ast.literal_eval(ast.Tuple([node.slice]) if not isinstance(node.slice, ast.Tuple) else node.slice)
             if text.startswith("Literal[")

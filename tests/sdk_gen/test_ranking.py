@@ -90,6 +90,28 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
     assert Ranking([*tools, SearchText("z", "rare")]).search("common rare")[0] == "z"
 
 
+@pytest.mark.parametrize(
+    ("query", "better", "worse"),
+    [
+        ("ship", SearchText("z_ship", "Does it."), SearchText("a", "Ship and ship.")),
+        ("repo", SearchText("z", "one repo"), SearchText("a", "one repository")),
+        ("repository", SearchText("z", "one repository"), SearchText("a", "one repo")),
+        ("colour", SearchText("z", "the colour"), SearchText("a", "the thing", ["colour"])),
+        ("red wine", SearchText("z", "red wine"), SearchText("a", "red paint")),
+    ],
+)
+def test_what_counts_more(query: str, better: SearchText, worse: SearchText) -> None:
+    assert Ranking([better, worse]).search(query) == [better.name, worse.name]
+
+
+def test_three_letters_are_enough_for_the_beginning_of_a_word() -> None:
+    ranking = Ranking([SearchText("x", "an article"), SearchText("y", "the env"), SearchText("z", "go")])
+    assert ranking.search("art") == ["x"]
+    assert ranking.search("environment") == ["y"]
+    assert ranking.search("ar") == []
+    assert ranking.search("gopher") == []
+
+
 def test_only_the_beginning_of_long_texts_counts() -> None:
     tools = [SearchText("a", "x " * MAX_TEXT_CHARS + "late"), SearchText("b", "early")]
     ranking = Ranking(tools)

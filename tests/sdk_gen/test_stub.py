@@ -283,6 +283,48 @@ def test_a_change_in_one_tool_changes_its_own_lines_only() -> None:
     }
 
 
+S = {"type": "string"}
+LISTS: dict[str, Any] = S
+for _level in range(14):
+    LISTS = {"type": "array", "items": LISTS}
+
+
+@pytest.mark.contract("G21")
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({}, ["self, args: Mapping[str, Any], /", "self, **more: Any"]),
+        ({"type": "object", "additionalProperties": False}, ["self, args: TArgs = ..., /"]),
+        ({"type": "object", "additionalProperties": S}, ["args: Mapping[str, str], /", "self, **more: str"]),
+        ({"$ref": "#/$defs/M", "$defs": {"M": {"type": "object", "additionalProperties": S}}}, ["self, **more: str"]),
+        (
+            {"type": "object", "properties": {"a": S, "b": S}, "required": ["a"]},
+            ["self, args: TArgs, /", "self, *, a: str, b: str = ..."],
+        ),
+        ({"type": "object", "properties": {"self": S, "_self": S}}, ["__self, *, self: str = ..., _self: str = ..."]),
+        ({"type": "object", "properties": {"a-b": S, "c": S}}, ["self, *, c: str = ..., **more: Any"]),
+        ({"type": "object", "properties": {"a-b": S, "more": S}}, ["self, *, more: str = ..., **_more: Any"]),
+        ({"type": "object", "properties": {"in": S}}, ["self, **more: Any"]),
+        ({"type": "object", "properties": {"x": {"enum": [1, True, None, "a"]}}}, ['x: Literal[1, True, None, "a"] =']),
+        ({"type": "object", "properties": {"x": {"enum": [1, 1.5, 2.5]}}}, ["x: Literal[1] | float ="]),
+        ({"type": "object", "properties": {"x": {"enum": ["a", "\udc00"]}}}, ['x: Literal["a"] | str =']),
+        ({"type": "object", "properties": {"x": {"enum": [2**63 - 1, 2**63]}}}, [f"x: Literal[{2**63 - 1}] | int ="]),
+        ({"type": "object", "properties": {"x": LISTS}}, [f"x: {'list[' * 11}Any{']' * 11} ="]),
+    ],
+)
+def test_each_form_of_a_call_says_what_the_schema_says(parameters: Any, words: list[str]) -> None:
+    text = render_stub([ToolSchema(name="t", description="", parameters=parameters, output={})])
+    for word in words:
+        assert word in text
+
+
+def test_a_class_never_takes_a_name_that_the_module_needs() -> None:
+    parameters = {"type": "object", "properties": {"map": {"type": "object", "properties": {"a": S}}}}
+    text = render_stub([ToolSchema(name="tool", description="", parameters=parameters, output={})])
+    assert "map: NotRequired[ToolArgsMap2]" in text
+    assert text.count("class ToolArgsMap2(TypedDict") == 1
+
+
 @pytest.mark.contract("G1")
 def test_the_transport_is_left_out_and_a_name_that_no_source_can_hold() -> None:
     odd = [ToolSchema(name=name, description="", parameters={}, output={}) for name in ("run_code", "", "\udc00", "ok")]
