@@ -113,6 +113,7 @@ class _WasmVehicle:
         self._max_output_bytes = max_output_bytes
         self._instances = instances
         self._patience = Patience()
+        self._carried = False
         self._run = Run(request)
         self.reply = self._run.reply
 
@@ -125,15 +126,16 @@ class _WasmVehicle:
         if instance is None:
             return None  # killed meanwhile
         context = copy_context()  # what calls tools from that thread has it of whoever runs the program
+        done = self._instances.start(lambda: context.run(self._drive, instance, port))
         try:
-            done = self._instances.start(lambda: context.run(self._drive, instance, port))
-        except BaseException:
-            self._instances.let_go(instance)
-            raise
-        await outlast(partial(ended, done), self.kill)
+            await outlast(partial(ended, done), self.kill)
+        finally:
+            if not self._carried:  # there was no thread for it
+                self._instances.let_go(instance)
         return done.result()
 
     def _drive(self, instance: GuestInstance, port: Port) -> Completion | Exit | None:
+        self._carried = True
         completion = self._instances.carry(instance, self._run, port)
         if completion is None:
             return Exit(self._run.exited or "worker exited before completing")

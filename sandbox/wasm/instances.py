@@ -127,11 +127,7 @@ class Instances:
             return GuestInstance(engine, self._max_memory)
 
     def start(self, work: Callable[[], T]) -> Future[T]:
-        """Has work done in a thread of the sandbox's.
-
-        Raises:
-            SandboxUnavailableError: the machine has no room for another thread.
-        """
+        """Has work done in a thread of the sandbox's; see `Threads.start`."""
         return self._threads.start(work)
 
     def carry(self, instance: GuestInstance, run: Run, port: Port) -> str | None:

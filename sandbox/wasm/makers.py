@@ -43,10 +43,12 @@ class Makers(Generic[T]):
         """
         future: Future[T] = Future()
         with self._lock:
-            if self._busy < self._most:
-                self._threads.start(self._serve)
-                self._busy += 1
             self._asked.append(future)
+            serving = self._threads.start(self._serve) if self._busy < self._most else None
+            if serving is not None:
+                self._busy += 1
+        if serving is not None:
+            serving.add_done_callback(self._served)
         try:
             return await result_of(future)
         except BaseException:
@@ -69,6 +71,20 @@ class Makers(Generic[T]):
                 future.set_exception(error)
             else:
                 future.set_result(thing)
+
+    def _served(self, serving: Future[None]) -> None:
+        error = serving.exception()
+        if error is None:
+            return
+        with self._lock:
+            self._busy -= 1
+            # As long as another thread makes things, those who wait get theirs from that one.
+            left = [] if self._busy else [*self._asked]
+            if left:
+                self._asked.clear()
+        for future in left:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
 
     def _take_back(self, future: Future[T]) -> None:
         if future.exception() is None:
