@@ -114,13 +114,44 @@ from .runtime.dispatch import DispatchLogEntry
 from .runtime.errors import CodeRunFailedError, ProgramRefusedError, UnknownLanguageError
 from .runtime.executor import BindableExecutor, NativeExecutor, PtcExecutor
 from .runtime.host import Host
+from .runtime.jobs import (
+    JobAccessError,
+    JobChange,
+    JobContext,
+    JobError,
+    JobFunction,
+    JobHandle,
+    JobKill,
+    JobLimitError,
+    JobOutcome,
+    JobReading,
+    JobRun,
+    Jobs,
+    JobSnapshot,
+    JobStatus,
+    RunningJob,
+    UnknownJobError,
+)
 from .runtime.listening import DispatchLogListener
-from .runtime.log import EventStore, LogUnavailableError, SqliteEventStore
+from .runtime.log import (
+    Anchor,
+    AnchorError,
+    EventStore,
+    LogUnavailableError,
+    SqliteEventStore,
+    Verification,
+    anchor_log,
+    read_anchors,
+    verify_log,
+)
 from .runtime.policies.approval import ApprovalPolicy, Approvals
 from .runtime.policies.gate import PermissionGate, PermissionRule
 from .runtime.policies.presets import PermissionPresets, Preset
+from .runtime.policies.redaction import RedactionPolicy
+from .runtime.policies.spill import SpillPolicy
 from .runtime.policies.timeout import TimeoutPolicy
 from .runtime.preflight import Preflight, PreflightReport, PreflightUnavailableError
+from .runtime.spill_store import LocalSpillStore, SpilledPart, SpillStore, SpillText, UnknownLocatorError
 from .sandbox.restricted import RestrictedSandbox
 from .sandbox.seam import (
     BindingCall,
@@ -144,6 +175,8 @@ __all__ = [
     "Agent",
     "AgentDescription",
     "Allow",
+    "Anchor",
+    "AnchorError",
     "ApprovalListener",
     "ApprovalOutcome",
     "ApprovalPolicy",
@@ -182,9 +215,24 @@ __all__ = [
     "HarnessError",
     "Host",
     "ImageContent",
+    "JobAccessError",
+    "JobChange",
+    "JobContext",
+    "JobError",
+    "JobFunction",
+    "JobHandle",
+    "JobKill",
+    "JobLimitError",
+    "JobOutcome",
+    "JobReading",
+    "JobRun",
+    "JobSnapshot",
+    "JobStatus",
+    "Jobs",
     "JsonObject",
     "JsonSchemaError",
     "JsonValue",
+    "LocalSpillStore",
     "Location",
     "LogUnavailableError",
     "LosslessError",
@@ -207,10 +255,12 @@ __all__ = [
     "PtcExecutor",
     "ReadCard",
     "RecordedResult",
+    "RedactionPolicy",
     "ResolvedToolSet",
     "RestrictedSandbox",
     "ResultCard",
     "ResultListener",
+    "RunningJob",
     "Sandbox",
     "SandboxError",
     "SandboxMisuseError",
@@ -225,6 +275,10 @@ __all__ = [
     "SearchPathsCard",
     "Signal",
     "SignalSource",
+    "SpillPolicy",
+    "SpillStore",
+    "SpillText",
+    "SpilledPart",
     "SqliteEventStore",
     "TerminalCallCard",
     "TerminalResultCard",
@@ -252,12 +306,19 @@ __all__ = [
     "ToolSchema",
     "ToolSuccess",
     "ToolTimeoutError",
+    "UnknownJobError",
+    "UnknownLanguageError",
+    "UnknownLocatorError",
+    "Verification",
     "WasmSandbox",
     "WebFetchCard",
     "WebSearchCard",
     "WebSource",
+    "anchor_log",
     "define_raw_tool",
     "define_tool",
+    "read_anchors",
     "text_block",
     "tool",
+    "verify_log",
 ]

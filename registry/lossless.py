@@ -22,7 +22,7 @@ from .foreign import a_kind, describe_foreign
 from .frozen import FrozenDict, FrozenList, frozen_dict, frozen_list, is_frozen, thaw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .values import JsonValue
 
@@ -397,7 +397,23 @@ def same_json(one: object, other: object) -> bool:
     return True
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+def _make_encode() -> Callable[[object], str]:
+    """Returns what writes a value as compact text; made once, where `JSONEncoder` makes its machinery for each text."""
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    string: Any = getattr(json.encoder, "encode_basestring", None)
+    if make is None or string is None:
+        return encoder.encode
+    pieces = make(None, encoder.default, string, None, ":", ",", False, False, False)
+    join = "".join
+
+    def encode(value: object) -> str:
+        return string(value) if type(value) is str else join(pieces(value, 0))
+
+    return encode
+
+
+_encode: Final = _make_encode()
 
 
 def to_json_text(value: JsonValue) -> str:

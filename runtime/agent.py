@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +13,7 @@ from ..registry import (
     BatchLog,
     CallCard,
     ContextMessage,
+    Disposer,
     ModelSelection,
     PresentableArguments,
     PresentableResult,
@@ -31,14 +32,18 @@ from ..registry import (
     present_call,
     present_result,
 )
+from ..registry.argument_text import argument_text
 from ..registry.batch import check_batch
 from ..registry.pipeline.outcome import freeze_context
+from ..registry.signals import void
+from .closing import Closing
 from .listening import HostListening
 from .log import Session
 from .run_code import RUN_CODE
 
 if TYPE_CHECKING:
     from .host import Host
+    from .log.replay import RecordedCall
 
 __all__ = ["Agent", "AgentDescription"]
 
@@ -62,6 +67,7 @@ class Agent(HostListening, ScopeKey):
         turn: the turn that the next batch belongs to, from 1; the host advances it with `next_turn`. In a session that
             goes on, the first batch adds the turns that the session has already.
         step: how many batches of that turn have begun.
+        closed: whether `aclose` was called.
     """
 
     def __init__(self, host: Host, name: str, session: Session | None) -> None:
@@ -72,6 +78,9 @@ class Agent(HostListening, ScopeKey):
         self._used: set[str] | None = None
         self._notices: list[ContextMessage] = []
         self._executing = 0
+        self._turn_observers: dict[object, Callable[[], None]] = {}
+        self._closing = Closing()
+        self.closed = False
         self.turn = 1
         self.step = 0
 
@@ -82,12 +91,36 @@ class Agent(HostListening, ScopeKey):
 
     @contextmanager
     def open_turn(self) -> Iterator[None]:
-        """Has the turn open for the time of the block; `Host.execute` does that around each batch."""
+        """Has the turn open for the time of the block; `Host.execute` does that around each batch.
+
+        A host whose idle agents are woken (`ptc.Jobs`) does it around each whole turn, the model's thinking included.
+        """
         self._executing += 1
         try:
             yield
         finally:
             self._executing -= 1
+            if not self._executing:
+                for observer in tuple(self._turn_observers.values()):
+                    observer()
+
+    def on_turn_closed(self, observer: Callable[[], None]) -> Disposer:
+        """Has `observer` called, at once, whenever no turn is open any more; it must be quick and not raise."""
+        key = object()
+        self._turn_observers[key] = observer
+        return Disposer(lambda: void(self._turn_observers.pop(key, None)))
+
+    def on_close(self, end: Callable[[], Awaitable[None]]) -> Disposer:
+        """Has `end` called and awaited by `aclose`, the last one first; what it raises is logged."""
+        return self._closing.add(end)
+
+    async def aclose(self) -> None:
+        """Ends what goes on for the agent, its background jobs (contract J13); calling it again does nothing.
+
+        Call it when the conversation is over and the host lives on. Its tools, session and running batch stay.
+        """
+        self.closed = True
+        await self._closing.run()
 
     def next_turn(self) -> int:
         """Goes on to the next turn, whose steps count from 1 again, and returns its number.
@@ -115,6 +148,11 @@ class Agent(HostListening, ScopeKey):
             LosslessError: a part of it is not lossless JSON.
         """
         self._notices.append(freeze_context(message))
+
+    @property
+    def has_notices(self) -> bool:
+        """Whether messages are queued."""
+        return bool(self._notices)
 
     def take_notices(self) -> tuple[ContextMessage, ...]:
         """Returns the queued messages and empties the queue; for a host that opens a turn without a batch."""
@@ -246,9 +284,57 @@ class Agent(HostListening, ScopeKey):
             raise
         return replace(result, results=_as_asked(given, result.results))
 
+    async def recover(self, calls: Sequence[ToolCall]) -> Sequence[RecordedCall]:
+        """Says what became of the calls of a step whose answers the host never had, because it ended (contract I13).
+
+        For a host that takes up a session and finds calls without answers at the end of its transcript. Nothing is
+        executed. Calls that the log has are answered out of it: with their results, or with `TOOL_OUTCOME_UNKNOWN`
+        where it has none. Those that the log does not have did not start; they are recorded and answered with
+        `TOOL_NOT_STARTED`.
+
+        Args:
+            calls: all calls of the step, in the model's order. They are taken for the last step of the log if it has
+                calls of these ids and tools, and for one that never started otherwise. So they need ids of their own:
+                whose ids count from 0 in each step may get the answers of an earlier step that called the same tools.
+
+        Returns:
+            one answer for each call, in order, under the id that the model gave. Its content is `None` when another
+            process has the session open, and may still answer it.
+
+        Raises:
+            RuntimeError: the host keeps no log, so that nobody knows; or a batch of this agent has begun already.
+            ValueError: the calls are malformed, or the session belongs to another agent.
+            LogUnavailableError: the log cannot be read or written.
+        """
+        if self.session is None:
+            raise RuntimeError(f"the host of agent {self.name!r} keeps no log, which alone could tell what was done")
+        if self.step or self.in_turn:
+            raise RuntimeError(f"agent {self.name!r} has begun its first batch; recover what was interrupted before it")
+        check_batch(ToolBatchInput(calls=calls))
+        from .log.replay import last_step  # it needs pydantic, which takes its time to load
+
+        used = await self._go_on()
+        recorded = last_step(await self.session.replay())
+        turn, step = (recorded[-1].turn, recorded[-1].step) if recorded else (1, 0)
+        if not _is_step_of(recorded, calls):
+            recorded, step = [], step + 1
+        missing = [
+            (_unused(one.call_id, used), one.name, argument_text(one.arguments)) for one in calls[len(recorded) :]
+        ]
+        if missing:
+            await self.session.record_not_started(turn, step, missing)
+            recorded = last_step(await self.session.replay())
+            self.turn = max(self.turn, turn + 1)
+        return [replace(one, call_id=call.call_id or one.call_id) for call, one in zip(calls, recorded, strict=True)]
+
     async def _go_on(self) -> set[str]:
-        """Returns the ids that are taken; the first batch in a session that goes on reads where it has left off."""
+        """Returns the ids that are taken; the first batch in a session that goes on reads where it has left off.
+
+        What the process that had the session before has left without an answer is answered first (contract I13).
+        """
         if self._used is None:
+            if self.session is not None:
+                await self.session.repair()
             recorded, last_turn = (set[str](), 0) if self.session is None else await self.session.left_off()
             if self._used is None:  # else another batch has read them meanwhile, and has taken some
                 self._used = recorded
@@ -290,6 +376,14 @@ def _unused(asked: str, used: set[str]) -> str:
         call_id = f"{asked}~{number}"
     used.add(call_id)
     return call_id
+
+
+def _is_step_of(recorded: Sequence[RecordedCall], calls: Sequence[ToolCall]) -> bool:
+    """Returns whether calls that were recorded are the first ones of a step; they start in the model's order (D5)."""
+    return 0 < len(recorded) <= len(calls) and all(
+        one.name == call.name and (not call.call_id or one.call_id.partition("~")[0] == call.call_id.partition("~")[0])
+        for one, call in zip(recorded, calls, strict=False)
+    )
 
 
 def _as_asked(given: Sequence[str], outcomes: Sequence[ToolCallOutcome]) -> tuple[ToolCallOutcome, ...]:

@@ -7,9 +7,12 @@ records   `tool/ptc-dispatch-start` before anything of the call runs, `tool/ptc-
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+import anyio
 
 from ..registry import (
     ContentBlock,
@@ -28,7 +31,7 @@ from ..registry import (
     materialise,
     to_json_text,
 )
-from ..registry.pipeline.outcome import message_of
+from ..registry.pipeline.outcome import freeze_blocks, message_of
 from ..sandbox.seam import BindingError, JsonText
 
 if TYPE_CHECKING:
@@ -36,7 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DISPATCH_LOG_EVENT",
+    "SHAPING_GRACE_S",
     "DispatchLogEntry",
+    "ShapingTime",
     "SubCall",
     "image_message",
     "record_settle",
@@ -50,6 +55,9 @@ DISPATCH_LOG_EVENT = "tools/ptc-dispatch-log"
 
 PLUGIN_SOURCE: JsonObject = {"kind": "plugin", "plugin": "tools-ptc"}
 """Who speaks in messages that the transport adds (ruling 1)."""
+
+SHAPING_GRACE_S = 5.0
+"""How long the listeners of durable copies may go on when their run is over, in seconds."""
 
 _LOGGER = logging.getLogger("ptc.runtime")
 
@@ -92,10 +100,11 @@ class SubCall:
         provided: the executor's own definition that it calls; `None` for what the registry has.
         settled: whether its body has ended, or it needs none.
         outcome: its result, once it has been committed.
+        text: the JSON text of its value, where that was long and has been written already.
     """
 
     __slots__ = ("_answered", "_callback", "_over", "call_id", "input", "line", "logged", "mode", "name", "outcome",
-                 "pipeline_call", "provided", "refusal", "settled")  # fmt: skip
+                 "pipeline_call", "provided", "refusal", "settled", "text")  # fmt: skip
 
     def __init__(
         self,
@@ -116,6 +125,7 @@ class SubCall:
         self.settled = False
         self.outcome: ToolExecutionResult | None = None
         self.refusal: str | None = None
+        self.text: str | None = None
         self._over = over
         self._answered = False
         self._callback: Callable[[SubCall], object] | None = None
@@ -154,7 +164,7 @@ class SubCall:
             raise BindingError(run_over(over, f"{self.name} result discarded"))
         if isinstance(self.outcome, ToolFailure):
             raise BindingError(self.outcome.error.message)
-        return JsonText(to_json_text(self.outcome.value))
+        return JsonText(to_json_text(self.outcome.value) if self.text is None else self.text)
 
 
 def run_over(reason: str, what: str) -> str:
@@ -197,17 +207,52 @@ async def record_start(log: SessionLog, outer: ToolExecution, call: SubCall) -> 
     await log.append("tool/ptc-dispatch-start", data)
 
 
-async def record_settle(log: SessionLog, events: EventBus, outer: ToolExecution, call: SubCall) -> None:
+class ShapingTime:
+    """How long the listeners of the durable copies of one run may take: as long as the run, and a little longer.
+
+    A run does not end before each of its calls is recorded (contract E31). A listener that waits for what never comes
+    must not be able to hold it for ever, so when the run is over listeners have `SHAPING_GRACE_S` left.
+    """
+
+    def __init__(self) -> None:
+        self._scopes: set[anyio.CancelScope] = set()
+        self._over = False
+
+    @contextmanager
+    def scope(self) -> Iterator[anyio.CancelScope]:
+        """Cancels the block when its time is up; the scope tells whether that was so."""
+        scope = anyio.CancelScope()
+        self._scopes.add(scope)
+        if self._over:
+            scope.deadline = anyio.current_time() + SHAPING_GRACE_S
+        try:
+            with scope:
+                yield scope
+        finally:
+            self._scopes.discard(scope)
+
+    def end(self) -> None:
+        """The run is over; calling it again changes nothing."""
+        if not self._over:
+            self._over = True
+            for scope in self._scopes:
+                scope.deadline = anyio.current_time() + SHAPING_GRACE_S
+
+
+async def record_settle(
+    log: SessionLog, events: EventBus, outer: ToolExecution, call: SubCall, time: ShapingTime
+) -> None:
     """Shapes and records how a sub-call ended (contract E44, E46, I6).
 
-    A listener that fails is contained: the original content is recorded, and a warning logged.
+    A listener that fails, or that is not through in time, is contained: the original content is recorded, and a
+    warning logged.
     """
     outcome = call.outcome
     if outcome is None:
         raise RuntimeError(f"sub-call {call.call_id} has no outcome to record")
     data = _identity(outer, call)
     data["isError"] = outcome.is_error
-    data["content"] = await _shaped(events, outer, call, outcome)
+    data["content"] = await _shaped(events, outer, call, outcome, time)
     if isinstance(outcome, ToolFailure) and outcome.error.info is not None:
         info = outcome.error.info
         reason: JsonObject = {} if info.reason is None else {"reason": info.reason}
@@ -221,7 +266,9 @@ async def record_settle(log: SessionLog, events: EventBus, outer: ToolExecution,
     await log.append("tool/ptc-dispatch", data)
 
 
-async def _shaped(events: EventBus, outer: ToolExecution, call: SubCall, outcome: ToolExecutionResult) -> JsonValue:
+async def _shaped(
+    events: EventBus, outer: ToolExecution, call: SubCall, outcome: ToolExecutionResult, time: ShapingTime
+) -> JsonValue:
     if not events.listeners(DISPATCH_LOG_EVENT, outer.agent):
         return materialise(outcome.content, root="content")
     entry = DispatchLogEntry(
@@ -231,18 +278,21 @@ async def _shaped(events: EventBus, outer: ToolExecution, call: SubCall, outcome
     async def original() -> Sequence[ContentBlock]:
         return entry.content
 
+    problem = f"it was not through {SHAPING_GRACE_S:g} s after the end of the run"
     try:
-        shaped = await events.waterfall(DISPATCH_LOG_EVENT, outer.agent, (entry,), original)
-        return materialise(shaped, root="content")
+        with time.scope():
+            shaped = await events.waterfall(DISPATCH_LOG_EVENT, outer.agent, (entry,), original)
+            return materialise(freeze_blocks(shaped))
     except Exception as error:  # noqa: BLE001 - a listener of the copy cannot harm the call
-        _LOGGER.warning(
-            "a %s listener failed for %s (%s): the original content is recorded: %s",
-            DISPATCH_LOG_EVENT,
-            call.call_id,
-            call.name,
-            message_of(error),
-        )
-        return materialise(outcome.content, root="content")
+        problem = message_of(error)
+    _LOGGER.warning(
+        "a %s listener failed for %s (%s): the original content is recorded: %s",
+        DISPATCH_LOG_EVENT,
+        call.call_id,
+        call.name,
+        problem,
+    )
+    return materialise(outcome.content, root="content")
 
 
 def image_message(outcome: ToolExecutionResult) -> ContextMessage | None:

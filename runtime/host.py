@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ import anyio
 
 from ..registry import (
     ApprovalService,
+    Disposer,
     Pipeline,
     ResolvedToolSet,
     ScopedTools,
@@ -25,10 +26,12 @@ from ..registry import (
 )
 from ..registry.events import describe_answer
 from .agent import Agent, AgentDescription
+from .closing import Closing
 from .dispatch import DISPATCH_LOG_EVENT
 from .executor import BindableExecutor
 from .listening import HostListening
 from .log import EventStore, Session, SqliteEventStore
+from .log.filters import RecordFilters
 from .policies.approval import Approvals
 from .policies.timeout import TimeoutPolicy
 
@@ -52,6 +55,7 @@ class Host(HostListening):
         pipeline: what every call passes.
         approvals: puts the questions of policies to the listeners of `approval/request`, and keeps each agent's
             approval policy. While nobody listens, what needs approval is denied (contract C20).
+        record_filters: what every event of every agent's session passes before it is recorded.
     """
 
     def __init__(
@@ -75,7 +79,9 @@ class Host(HostListening):
             self._store = SqliteEventStore(Path(log), durability=durability)
         else:
             self._store = log
+        self.record_filters = RecordFilters()
         self._executors: list[BindableExecutor] = []
+        self._closing = Closing()
         self._open = False
 
     async def __aenter__(self) -> Self:
@@ -95,7 +101,7 @@ class Host(HostListening):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Closes the executors of all agents and the log; calling it again does nothing."""
+        """Ends background jobs, closes the executors of all agents and then the log; calling it again does nothing."""
         self._open = False
         executors, self._executors = self._executors, []
         with anyio.CancelScope(shield=True):
@@ -104,6 +110,14 @@ class Host(HostListening):
                     stack.push_async_callback(self._store.close)
                 for executor in executors:
                     stack.push_async_callback(executor.aclose)
+                await self._closing.run()
+
+    def on_close(self, end: Callable[[], Awaitable[None]]) -> Disposer:
+        """Has `end` called and awaited when the host closes, the last one first, while executors and log still work.
+
+        What it raises is logged.
+        """
+        return self._closing.add(end)
 
     def agent(
         self,
@@ -119,7 +133,8 @@ class Host(HostListening):
             name: its name, as records have it.
             executor: how it executes the model's calls; native calls when `None`.
             parent: the scope whose tools and policies it inherits beside the host's.
-            session: the id of the session to go on with; a new session when `None`.
+            session: the id of the session to go on with; a new session when `None`. Its first batch, or
+                `Agent.recover`, answers the calls that a process left open that ended in the middle of a step (I13).
 
         Raises:
             RuntimeError: the host keeps a log and is not open.
@@ -129,7 +144,8 @@ class Host(HostListening):
         if self._store is not None:
             if not self._open:
                 raise RuntimeError("the host is not open; use `async with ptc.Host(...) as host:`")
-            log = Session(self._store, agent=name, id=session, labels=getattr(executor, "labels", None))
+            labels = getattr(executor, "labels", None)
+            log = Session(self._store, agent=name, id=session, labels=labels, filters=self.record_filters)
         agent = Agent(self, name, log)
         if parent is not None:
             self.registry.bind(agent, parent)

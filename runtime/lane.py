@@ -11,10 +11,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
+import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from ..registry import (
     EventBus,
+    JsonValue,
     Pipeline,
     PipelineCall,
     SessionLog,
@@ -24,7 +27,16 @@ from ..registry import (
     ToolSuccess,
     Wake,
 )
-from .dispatch import DISPATCH_LOG_EVENT, SubCall, image_message, record_settle, record_start, run_over
+from ..sandbox.longjson import is_long, long_json_text
+from .dispatch import (
+    DISPATCH_LOG_EVENT,
+    ShapingTime,
+    SubCall,
+    image_message,
+    record_settle,
+    record_start,
+    run_over,
+)
 
 __all__ = ["Lane"]
 
@@ -72,6 +84,7 @@ class Lane:
         self._in_flight = 0
         self._exclusive = False
         self._log_work = 0
+        self._shaping = ShapingTime()
         self._over: str | None = None
         self._wake = Wake()
 
@@ -89,6 +102,7 @@ class Lane:
         """Ends the run: what has not started is abandoned, what has is awaited (contract E31)."""
         if self._over is None:
             self._over = reason
+            self._shaping.end()
         while self._queue:
             call = self._queue.popleft()
             call.refuse(run_over(self._over, f"{call.name} tool call abandoned"))
@@ -168,6 +182,9 @@ class Lane:
             self._run.defer_context(message)
         if isinstance(outcome, ToolSuccess) and outcome.concludes_turn:
             self._run.conclude_turn()
+        if isinstance(outcome, ToolSuccess) and self._over is None and is_long(outcome.value):
+            # Beside the loop, and before the next commit: answers come in the order of the calls (contract E22).
+            call.text = await _text_of(outcome.value)
         # The program has its answer before the durable copy is shaped (contract E24).
         call.answer(outcome)
         self._exclusive = False
@@ -185,9 +202,16 @@ class Lane:
 
     async def _settle(self, log: SessionLog, call: SubCall) -> None:
         try:
-            await record_settle(log, self._events, self._outer, call)
+            await record_settle(log, self._events, self._outer, call, self._shaping)
         except Exception as error:  # noqa: BLE001 - it ends the run: nothing more happens that has no record
             self._on_fault(error)
         finally:
             self._log_work -= 1
             self._wake.change()
+
+
+async def _text_of(value: JsonValue) -> str:
+    """Writes a long value in a thread; with a limiter of its own, since tools may keep all others."""
+    with anyio.CancelScope(shield=True):
+        return await anyio.to_thread.run_sync(long_json_text, value, limiter=anyio.CapacityLimiter(1))
+    raise AssertionError("nobody cancels this scope")  # it could be left without a value only then

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import anyio
 
-from ..registry import JsonObject, Signal, ToolDefinition
+from ..registry import JsonObject, Signal, ToolDefinition, positive_cap
 from ..registry.views import RUN_CODE, schema_of
 from .errors import ProgramRefusedError
 
@@ -66,18 +66,17 @@ class Preflight:
 
     Raises:
         PreflightUnavailableError: the checker is not installed, and `fallback` is not set.
-        ValueError: a limit is not a positive number.
+        ValueError: `timeout_ms` is not a finite number greater than 0, or `max_findings` not a positive integer.
     """
 
     def __init__(self, *, timeout_ms: float = 3_000, max_findings: int = 10, fallback: bool = False) -> None:
-        if not 0 < timeout_ms < float("inf"):
+        is_number = isinstance(timeout_ms, (int, float)) and not isinstance(timeout_ms, bool)
+        if not is_number or not 0 < timeout_ms < float("inf"):
             raise ValueError(f"timeout_ms must be a finite number greater than 0, not {timeout_ms!r}")
-        if max_findings < 1:
-            raise ValueError(f"max_findings must be a positive integer, not {max_findings!r}")
         from .preflight_checker import find_checker
 
         self.timeout_ms = timeout_ms
-        self.max_findings = max_findings
+        self.max_findings = positive_cap("max_findings", max_findings)
         self._checker = find_checker()
         if self._checker is None and not fallback:
             raise PreflightUnavailableError(

@@ -67,10 +67,10 @@ class ToolCalls:
             args = []  # nobody can tell which one is which; the keywords are plain still
         if len(args) == 1 and self._type_of(args[0]) == "" and args[0].kind not in _LITERAL_KINDS:
             return  # it may be a mapping, or the first argument
-        if args and self._is_mapping(args[0], shape):
-            if len(args) > 1 or keywords:
+        if len(args) == 1 and self._is_mapping(args[0], shape):
+            if keywords:
                 yield Problem("", "takes one mapping or keywords, not both", call)
-            elif len(args) == 1:
+            else:
                 yield from shape.problems(args[0], root, "")
             return
         if not isinstance(root, ObjectType):
@@ -87,7 +87,7 @@ class ToolCalls:
         yield from shape.pairs(given, root, "", call, complete=complete)
 
     def _is_mapping(self, node: Node, shape: Shape) -> bool:
-        """Whether the first positional argument is, or may be, the mapping of all of them."""
+        """Whether the only positional argument is, or may be, the mapping of all of them."""
         found = self._type_of(node)
         return node.kind in ("Dict", "DictComp") or (found != "" and shape.may_be(found, _ANY_OBJECT))
 

@@ -19,6 +19,7 @@ from anyio.abc import TaskGroup
 
 from .guest.jsontext import LossyValueError
 from .ledger import OutputLedger, json_string_size
+from .longjson import detached, is_long
 from .peer import IN_ONE_STEP, Completion, PeerCall, encode_reply, read_calls, to_json
 from .seam import (
     BindingCall,
@@ -321,6 +322,12 @@ class Supervisor:
         self._unstarted.pop(call.call_id, None)
         try:
             value = await answer
+            if not isinstance(value, JsonText) and is_long(value):
+                # The walk gives other threads their turns, so that the loop goes on while a thread does it. The value
+                # is the one of now, whatever its owner does with it meanwhile (contract F37).
+                now, limiter = cast("JsonValue", detached(value)), anyio.CapacityLimiter(1)
+                text = await anyio.to_thread.run_sync(_resolved, now, abandon_on_cancel=True, limiter=limiter)
+                value = JsonText(text)
         except Exception as error:  # noqa: BLE001 - whatever it is, it fails the program's call
             raised = error
             self._finish(call, size, lambda: _raise(raised))
@@ -331,7 +338,7 @@ class Supervisor:
         """Gives the program the answer to one call."""
         try:
             value = result()
-            ok, payload = True, value.text if isinstance(value, JsonText) else to_json(value, "binding resolution")
+            ok, payload = True, value.text if isinstance(value, JsonText) else _resolved(value)
         except LossyValueError as lossy:
             ok, payload = False, to_json(f"binding resolution must be lossless JSON: {lossy}", "message")
         except Exception as error:  # noqa: BLE001 - the same
@@ -360,6 +367,10 @@ class Supervisor:
             case _:
                 failure = RunFailure(FailureKind.PROTOCOL, "the program's side ended with a malformed completion")
                 return _failed(self._ledger, failure, statistics)
+
+
+def _resolved(value: JsonValue) -> str:
+    return to_json(value, "binding resolution")
 
 
 def _raise(error: Exception) -> JsonValue:

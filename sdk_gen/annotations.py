@@ -137,9 +137,8 @@ class AnnotationWriter:
                 written = yield from self._reference(type_, hint, depth)
         if written.height > self.max_height:
             written = ANY
-        if not type_.constraints:
-            return written
-        return replace(written, notes=constraint_notes(type_.constraints) + written.notes)
+        notes = _own_notes(type_)
+        return replace(written, notes=notes + written.notes) if notes else written
 
     def literal(self, type_: LiteralType) -> Annotation:
         """Writes the listed values."""
@@ -179,14 +178,17 @@ class AnnotationWriter:
             return ANY
         every = type_.items if type_.rest is None else (*type_.items, type_.rest)
         items: list[Annotation] = []
+        notes: tuple[str, ...] = ()
         for number, item in enumerate(every, start=1):
-            items.append((yield self.annotation(item, hint and joined(hint, str(number)), depth + 1)))
-        inner = alternatives(items)
+            written: Annotation = yield self.annotation(item, hint and joined(hint, str(number)), depth + 1)
+            items.append(replace(written, notes=()))
+            label = f"item {number}" if number <= len(type_.items) else "further items"
+            notes += notes_under(label, written.notes)
         words = ", ".join(item.text for item in items[: len(type_.items)])
         rest = "" if type_.rest is None else f", then any number of {items[-1].text}"
         rest = ", then anything" if isinstance(type_.rest, AnyType) else rest
-        note = cut(f"items in order: {words}{rest}")
-        return container("list[", inner, (note, *inner.notes))
+        count = f"exactly {len(items)} items" if type_.is_fixed else "items in order"
+        return container("list[", alternatives(items), (cut(f"{count}: {words}{rest}"), *notes))
 
     def _union(self, type_: UnionType, hint: str | None, depth: int) -> Step[Annotation]:
         branches: list[Annotation] = []
@@ -302,3 +304,13 @@ def _field(item: Property, written: Annotation, types: int) -> _Field:
     comments = comment_lines(item.description, written.notes, written.keys)
     names = written.names if item.required else written.names | _NOT_REQUIRED
     return _Field(item, FieldView(comments, item.name, written.text, item.required), names, types)
+
+
+def _own_notes(type_: TypeExpression) -> tuple[str, ...]:
+    """Returns the type's own constraints as a note, without those that the note on a tuple's items says."""
+    constraints = type_.constraints
+    if not constraints:
+        return ()
+    if isinstance(type_, TupleType) and type_.is_fixed:
+        constraints = tuple(item for item in constraints if item.keyword not in ("minItems", "maxItems"))
+    return constraint_notes(constraints)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..registry.steps import Step, descend
 from .applicators import has_inner_resources, leaves_undeclared
 from .descriptions import full_description
+from .intersection import Intersection
 from .keywords import (
     MalformedSchemaError,
     as_array,
@@ -43,11 +44,9 @@ from .model import (
     TupleType,
     TypeDocument,
     TypeExpression,
-    UnionType,
 )
-from .narrow import is_bare, keys_of, narrow, with_constraints, with_more_keys
+from .narrow import is_bare, with_constraints
 from .plain import plain_property, plain_type
-from .recursion import branches_of
 from .remembered import Remembered, remembered
 
 if TYPE_CHECKING:
@@ -121,6 +120,7 @@ class _Builder:
         self._pending: list[str] = []
         self._expanded: dict[str, TypeExpression] = {}
         self._inner_resources: bool | None = None
+        self._joined = Intersection(self._expansion, self._spend)
 
     def build(self) -> TypeDocument:
         root = descend(self._node(self._root))
@@ -154,6 +154,11 @@ class _Builder:
             result = dataclasses.replace(result, additional=None)
         self._path.discard(id(node))
         return with_constraints(result, constraints_of(node))
+
+    def _spend(self, count: int) -> bool:
+        """Takes types off what is left of the document's size; says whether there was enough."""
+        self._nodes_left -= count
+        return self._nodes_left >= 0
 
     def _nodes(self, schemas: Iterable[object]) -> Step[list[TypeExpression]]:
         built: list[TypeExpression] = []
@@ -197,11 +202,11 @@ class _Builder:
         result: TypeExpression = AnyType()
         unsaid: list[str] = []
         for keyword, part in parts:
-            both = narrow(result, part)
+            both: TypeExpression | None = yield self._joined.narrow(result, part)
             if both is not None:
                 result = both
                 continue
-            result = yield self._with_keys_of(result, part)
+            result = yield self._joined.with_keys_of(result, part)
             if keyword not in unsaid and keyword != "$ref":
                 unsaid.append(keyword)
         return with_constraints(result, tuple(constraint(node, keyword) for keyword in unsaid))
@@ -288,49 +293,6 @@ class _Builder:
             self._referenced[reference] = target
             self._pending.append(reference)
         return ReferenceType(target=reference)
-
-    def _with_keys_of(self, type_: TypeExpression, other: TypeExpression) -> Step[TypeExpression]:
-        """Declares in the objects of `type_` the keys that `other` declares; references that take some are expanded."""
-        branches = list(branches_of(type_, constrained=True))
-        if not any(isinstance(branch, (ObjectType, ReferenceType)) for branch in branches):
-            return type_
-        others: list[TypeExpression] = yield self._alternatives(other)
-        keys = keys_of(others)
-        told: list[TypeExpression] = []
-        known: set[int] = set()
-        for branch in branches if keys else ():
-            self._nodes_left -= len(keys)
-            if self._nodes_left < 0:
-                told.append(_ANY)
-                continue
-            parts: list[TypeExpression] = yield self._alternatives(branch)
-            parts = [part for part in parts if id(part) not in known]  # a union may refer to itself
-            known.update(map(id, parts))
-            with_keys = [with_more_keys(part, keys) for part in parts]
-            is_same = all(
-                new is old and not isinstance(old, AnyType) for new, old in zip(with_keys, parts, strict=True)
-            )
-            told += [branch] if is_same and parts else with_keys
-        if len(told) in (0, len(branches)) and all(new is old for new, old in zip(told, branches, strict=False)):
-            return type_
-        return with_constraints(union_of(told), type_.constraints if isinstance(type_, UnionType) else ())
-
-    def _alternatives(self, type_: TypeExpression) -> Step[list[TypeExpression]]:
-        """Takes a union apart, and what its references refer to, into types that are neither."""
-        found: list[TypeExpression] = []
-        seen: set[str] = set()
-        pending = [type_]
-        while pending:
-            part = pending.pop()
-            if isinstance(part, UnionType):
-                pending += reversed(list(branches_of(part, constrained=True)))
-            elif not isinstance(part, ReferenceType):
-                found.append(part)
-            elif part.target not in seen:
-                seen.add(part.target)
-                whole: TypeExpression = yield self._expansion(part)
-                pending.append(whole)
-        return found
 
     def _expansion(self, part: TypeExpression) -> Step[TypeExpression]:
         """Replaces a reference by what it refers to, so that it can be joined with other parts."""

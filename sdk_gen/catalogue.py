@@ -107,7 +107,7 @@ class Catalogue:
             describe=describe,
         )
         added = template("python_index_instructions.j2").render(form=form, search=search, describe=describe)
-        return SdkText(f"{self._instructions()}\n{added}", block, "python")
+        return SdkText(f"{self._instructions()}\n{added}", block.rstrip("\n"), "python")
 
     def fit(self, budget: int, count_tokens: Callable[[str], int], calls: DiscoveryCalls) -> FittedSdk:
         """Returns the text that tells most within a budget.

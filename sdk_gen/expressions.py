@@ -27,6 +27,7 @@ class Annotation:
         height: how tall its syntax tree is.
         notes: what the type cannot say, in words for a comment.
         keys: a line for each key of an object that no TypedDict can have.
+        branches: the source of each alternative, when there are several.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Annotation:
     height: int = 1
     notes: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
 
 
 ANY = Annotation("Any", frozenset({"Any"}))
@@ -58,22 +60,21 @@ def container(opening: str, inner: Annotation, notes: tuple[str, ...]) -> Annota
 
 
 def alternatives(branches: Sequence[Annotation]) -> Annotation:
-    """Joins annotations with ` | `, each text once (contract G13)."""
-    by_text: dict[str, Annotation] = {}
-    for branch in branches:
-        by_text.setdefault(branch.text, branch)
-    distinct = list(by_text.values())
-    one = len([b for b in distinct if b.text != "None"]) == 1 and len([b for b in branches if b.notes]) == 1
+    """Joins annotations with ` | `, each text once, those of unions in it as well (contract G13)."""
+    texts = tuple(dict.fromkeys(text for branch in branches for text in branch.branches or (branch.text,)))
+    is_one = len({branch.text for branch in branches} - {"None"}) == 1
+    one = is_one and len([branch for branch in branches if branch.notes]) == 1
     notes: tuple[str, ...] = ()
     for branch in branches:
         notes += branch.notes if one else notes_under(branch.text, branch.notes)
     return Annotation(
-        " | ".join(branch.text for branch in distinct),
-        frozenset[str]().union(*(branch.names for branch in distinct)),
-        max(branch.brackets for branch in distinct),
-        max(branch.height for branch in distinct) + len(distinct) - 1,
+        " | ".join(texts),
+        frozenset[str]().union(*(branch.names for branch in branches)),
+        max(branch.brackets for branch in branches),
+        max(branch.height for branch in branches) + len(texts) - 1,
         notes,
         _either_keys(branches),
+        texts if len(texts) > 1 else (),
     )
 
 

@@ -101,6 +101,18 @@ class TupleType:
     rest: TypeExpression | None
     constraints: tuple[Constraint, ...] = ()
 
+    @property
+    def least(self) -> int:
+        """How many items there must be, as far as a constraint says so."""
+        told = [item.value for item in self.constraints if item.keyword == "minItems"]
+        whole = [value for value in told if isinstance(value, int) or (isinstance(value, float) and value.is_integer())]
+        return max(map(int, whole), default=0)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all of `items` must be there, and nothing else."""
+        return self.rest is None and self.least >= len(self.items)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:

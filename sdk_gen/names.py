@@ -7,6 +7,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from .text import INVISIBLE
+
 __all__ = ["MAX_NAME_CHARS", "ClassNames", "camel", "is_field_name", "is_method_name", "joined"]
 
 MAX_NAME_CHARS = 120
@@ -24,8 +26,11 @@ def _nfkc(text: str) -> str:
 
 
 def _is_bare(name: str) -> bool:
-    # Python normalises identifiers, so a name that NFKC changes would name something else at run time.
-    return name.isidentifier() and not keyword.iskeyword(name) and (name.isascii() or _nfkc(name) == name)
+    # Python normalises identifiers, so a name that NFKC changes would name something else at run time. And a name with
+    # characters that nobody sees would look like another one; in quotes they are escaped.
+    if not name.isidentifier() or keyword.iskeyword(name):
+        return False
+    return name.isascii() or (_nfkc(name) == name and INVISIBLE.search(name) is None)
 
 
 @lru_cache(_KNOWN_NAMES)
@@ -46,7 +51,9 @@ def camel(text: str) -> str:
     if text.isascii():
         words = _ASCII_BREAKS.split(text)
     else:
-        words = "".join(char if char != "_" and f"a{char}".isidentifier() else " " for char in text).split(" ")
+        words = "".join(
+            char if char != "_" and f"a{char}".isidentifier() and not INVISIBLE.match(char) else " " for char in text
+        ).split(" ")
     name = _nfkc("".join(word[0].upper() + word[1:] for word in words if word))
     return name if name[:1].isidentifier() else _nfkc(f"Tool{name}")
 

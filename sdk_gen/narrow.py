@@ -1,4 +1,4 @@
-"""The intersection of two types: what a value has that fits both (for `allOf`, and for keywords side by side)."""
+"""What is plain of types: whether a value is of a kind, which of two is the narrower, which keys a union has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .model import (
     UnionType,
 )
 
-__all__ = ["fits", "is_bare", "keys_of", "narrow", "with_constraints", "with_more_keys"]
+__all__ = ["either", "fits", "is_bare", "keys_of", "with_constraints"]
 
 
 def with_constraints(type_: TypeExpression, constraints: tuple[Constraint, ...]) -> TypeExpression:
@@ -46,25 +46,6 @@ def is_bare(type_: TypeExpression) -> bool:
     if isinstance(type_, ObjectType):
         return not type_.properties and isinstance(type_.additional, AnyType)
     return isinstance(type_, AnyType) or (isinstance(type_, ArrayType) and isinstance(type_.items, AnyType))
-
-
-def narrow(first: TypeExpression, second: TypeExpression) -> TypeExpression | None:
-    """Joins two types into the one of the values that fit both.
-
-    Properties that both have are joined when one of them says it all; otherwise the first one's type stands.
-
-    Returns:
-        the joined type with the constraints of both; `None` when no single type says it.
-    """
-    if first is second:
-        return first
-    joined = _either(first, second)
-    if joined is not None:
-        other = second if joined is first else first
-        return with_constraints(joined, other.constraints)
-    if isinstance(first, ObjectType) and isinstance(second, ObjectType):
-        return _objects(first, second)
-    return None
 
 
 def keys_of(branches: Sequence[TypeExpression]) -> tuple[Property, ...]:
@@ -106,20 +87,7 @@ def _distinct(types: Sequence[TypeExpression]) -> list[TypeExpression]:
     return list(found.values())
 
 
-def with_more_keys(type_: TypeExpression, keys: Sequence[Property]) -> TypeExpression:
-    """Declares more keys in an open object, for values that fit another type as well, which `narrow` cannot join.
-
-    The object alone is true of such a value; but a checker that refuses undeclared keys would refuse those that the
-    other type declares.
-    """
-    if not isinstance(type_, ObjectType) or type_.additional is None:
-        return type_
-    known = {item.name for item in type_.properties}
-    more = tuple(item for item in keys if item.name not in known)
-    return dataclasses.replace(type_, properties=(*type_.properties, *more)) if more else type_
-
-
-def _either(first: TypeExpression, second: TypeExpression) -> TypeExpression | None:
+def either(first: TypeExpression, second: TypeExpression) -> TypeExpression | None:
     """Returns the one of two types that is at least as narrow as the other, as far as that is plain to see."""
     if isinstance(second, AnyType):
         return first
@@ -146,31 +114,3 @@ def _contains(wide: TypeExpression, small: TypeExpression) -> bool:
     # A bare "object" beside a union or a reference is how schemas repeat themselves: the other one says more.
     sayable = (ObjectType,) if isinstance(wide, ObjectType) else (ArrayType, TupleType)
     return isinstance(small, (*sayable, UnionType, ReferenceType))
-
-
-def _objects(first: ObjectType, second: ObjectType) -> ObjectType:
-    """Joins two objects: the properties of both, each required when either requires it; closed when either is."""
-    properties = {item.name: item for item in first.properties}
-    for item in second.properties:
-        known = properties.get(item.name)
-        properties[item.name] = item if known is None else _property(known, item)
-    additional = None
-    if first.additional is not None and second.additional is not None:
-        additional = _either(first.additional, second.additional) or first.additional
-    return ObjectType(
-        properties=tuple(properties.values()),
-        additional=additional,
-        constraints=first.constraints + second.constraints,
-        stated=first.stated or second.stated,
-    )
-
-
-def _property(first: Property, second: Property) -> Property:
-    type_ = _either(first.type, second.type) or first.type
-    other = second.type if type_ is first.type else first.type
-    return Property(
-        name=first.name,
-        type=with_constraints(type_, other.constraints) if other is not type_ else type_,
-        required=first.required or second.required,
-        description=first.description or second.description,
-    )

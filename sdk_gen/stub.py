@@ -215,9 +215,10 @@ class _StubWriter(AnnotationWriter):
                 others[other] = None
             else:
                 words[scalar_text(value)] = None
-        parts = [f"Literal[{', '.join(words)}]"] if words else []
+        parts = (*([f"Literal[{', '.join(words)}]"] if words else []), *others)
         names = frozenset({"Literal"}) if words else frozenset[str]()
-        written = Annotation(" | ".join((*parts, *others)), names, 1, 2 + len(others))
+        branches = parts if len(parts) > 1 else ()
+        written = Annotation(" | ".join(parts), names, 1, 2 + len(others), branches=branches)
         return self._named_literal(written) if self._definitions and not _is_quotable(written.text) else written
 
     def _named_literal(self, written: Annotation) -> Annotation:

@@ -30,10 +30,14 @@ _SPACES = re.compile(" +")
 
 INVISIBLE = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f"
-    "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f"
+    "\u2800\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Controls, lone surrogates, format characters without a glyph. The joiners U+200C and U+200D stay: words need them."""
+"""Controls, lone surrogates, and what has no glyph: format characters, fillers, selectors of variants of a glyph.
+
+The joiners U+200C and U+200D stay, for words need them, and so do U+FE0E and U+FE0F, for emoji do.
+"""
 
 MAX_INT_BITS = 2048
 """Integers above this are not spelled out: a Python may refuse to read more than 640 digits."""

@@ -25,7 +25,6 @@ from .model import (
     TypeExpression,
     UnionType,
 )
-from .narrow import fits
 from .notes import constraint_notes, notes_under
 from .recursion import branches_of, endless
 from .rope import MAX_WORDS, Braces, Rope, between, flat, joined
@@ -166,7 +165,7 @@ class _Writer:
 
     def _tuple(self, type_: TupleType, depth: int) -> Step[_Written]:
         """Writes a tuple; only as many items as `minItems` says must be there."""
-        least = min(_least_items(type_), len(type_.items))
+        least = min(type_.least, len(type_.items))
         items: list[_Written] = []
         for item_type in type_.items if type_.rest is None else (*type_.items, type_.rest):
             written: _Written = yield self._within(item_type, depth)
@@ -366,11 +365,6 @@ def _is_said(constraint: Constraint, type_: TupleType) -> bool:
     if constraint.keyword == "maxItems":
         return type_.rest is None and value == length
     return constraint.keyword == "minItems" and value <= length
-
-
-def _least_items(type_: TupleType) -> int:
-    told = [item.value for item in type_.constraints if item.keyword == "minItems"]
-    return max((int(value) for value in told if isinstance(value, (int, float)) and fits(value, "integer")), default=0)
 
 
 def _has_operator(text: str) -> bool:

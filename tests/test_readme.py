@@ -33,6 +33,7 @@ def test_every_python_block_is_a_named_file(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         "approve.py",
         "book.py",
+        "build.py",
         "check.py",
         "many.py",
         "rename.py",
@@ -56,7 +57,7 @@ def test_the_console_lines_print_what_the_readme_shows(folder: Path) -> None:
             if shown:
                 assert done.stdout == shown, command
             lines += 1
-    assert lines == 11
+    assert lines == 14
 
 
 def test_the_conformance_tests_run_as_the_readme_says(folder: Path) -> None:
@@ -102,3 +103,8 @@ def test_the_table_of_guarantees_is_the_backends_own_data() -> None:
     if "not enforced" in table or "landlock" not in table:
         pytest.skip("this kernel does not have all that the table tells of")
     assert f"<!-- guarantees -->\n\n{table}" in README
+
+
+def test_the_picture_of_an_audited_run_is_that_of_the_tour() -> None:
+    picture = (ROOT / "examples/audit_tour/picture.txt").read_text(encoding="utf-8")
+    assert f"<!-- audit tour -->\n\n```text\n{picture}```" in README

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from ..definition import ToolDefinition
+    from ..events import Listener
     from ..scopes import ScopeKey
     from ..values import ContentBlock
     from .state import CallState
@@ -93,6 +94,8 @@ async def run_around(state: CallState, shelter: Signal | None) -> None:
     listeners = state.registry.events.listeners(EXECUTE, call.agent)
     state.around_open = True
     try:
+        if all(_passes_on(listener, view) for listener in listeners):
+            listeners = ()
         if listeners:
             waterfall = run_waterfall(EXECUTE, listeners, (view,), attempt, _EXPECTED)
             # Where a scheduler shelters the call nobody can cancel it here, and nothing need be asked.
@@ -116,6 +119,16 @@ async def run_around(state: CallState, shelter: Signal | None) -> None:
         state.end(failure_of(error_of(error)))
         return
     state.settle(_merge(state, result))
+
+
+def _passes_on(listener: Listener, view: DispatchView) -> bool:
+    """Tells whether a wrapper says of itself that it would do nothing but await `next()`.
+
+    A wrapper may have a method `passes_on(view)` for that. It is asked only to spare the waterfall where all of them
+    pass on; where one does not, all of them run, and each sees the call as the ones outside have left it.
+    """
+    ask = getattr(listener.function, "passes_on", None)
+    return ask is not None and ask(view) is True
 
 
 async def _attempt(

@@ -31,8 +31,9 @@ What is not known is null.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from ..log.times import iso
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,12 +42,6 @@ if TYPE_CHECKING:
     from .audit_find import Found, Listing
 
 __all__ = ["iso", "json_text", "list_object", "show_object"]
-
-
-def iso(time_us: int) -> str:
-    """Returns a time, given in microseconds since 1970 UTC, as ISO 8601 text in UTC."""
-    seconds, micros = divmod(time_us, 1_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros:06d}Z"
 
 
 def json_text(value: object) -> str:

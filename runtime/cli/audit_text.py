@@ -5,17 +5,17 @@ All foreign text goes through `terminal.py`, and every line of it has a margin, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 from rich.text import Text
 
-from ...registry.lossless import to_json_text
 from .audit_object import iso
+from .audit_query import OUTCOME_STYLES
+from .audit_waterfall import content_text, print_field, print_waterfall
 from .terminal import cut, escaped_lines, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["print_listing", "print_runs"]
 
-_OUTCOME_STYLES: Final = {
-    "ok": "green",
-    "failed": "red",
-    "denied": "magenta",
-    "cancelled": "yellow",
-    "outcome unknown": "bold yellow",
-}
-
-_PROGRAM_BYTES: Final = 32 * 1024
 _VALUE_BYTES: Final = 500
 _RESULT_BYTES: Final = 4 * 1024
 _NAME_BYTES: Final = 200
@@ -100,8 +91,6 @@ def _print_run(console: Console, run: Run, *, full: bool) -> None:
     elif run.program is None:
         _field(console, 2, "tool", call.name, _limit(full))
         _field(console, 2, "arguments", str(call.arguments), _limit(full))
-    else:
-        _print_program(console, run.program, None if full else _PROGRAM_BYTES)
     if run.preflight is not None:
         check = run.preflight
         said = {"passed": "nothing found", "refused": f"refused, {check.findings} found"}
@@ -109,41 +98,13 @@ def _print_run(console: Console, run: Run, *, full: bool) -> None:
         _field(console, 2, "preflight", f"{told}, after {check.elapsed_ms} ms", _limit(full))
     _print_approvals(console, 2, call, full=full)
     if run.calls or run.program is not None:
-        _line(console, Text(f"\n  calls ({len(run.calls)})", "bold"))
-    for sub in run.calls:
-        _print_call(console, sub, run.root_call_id, full=full)
+        print_waterfall(console, run, full=full)
     _line(console, Text("\n  result", "bold"))
     if call is None or call.content is None:
         _line(console, Text("    outcome unknown: the run goes on, or its process ended before it was recorded"))
         return
     _print_failure(console, 4, call, full=full)
-    _block(console, "    │ ", _content_text(call.content), None if full else _RESULT_BYTES)
-
-
-def _print_program(console: Console, program: str, limit: int | None) -> None:
-    _line(console, Text("\n  program", "bold"))
-    kept, note = cut(program, limit)
-    for number, line in enumerate(escaped_lines(kept), 1):
-        _line(console, Text.assemble((f"  {number:>4} │ ", "dim"), line))
-    _note(console, "       │ ", note)
-
-
-def _print_call(console: Console, call: Call, root: str, *, full: bool) -> None:
-    shown = call.call_id.removeprefix(root) or call.call_id
-    head = Text.assemble(
-        "  ", visible(cut(shown, _limit(full))[0], "bold"), "  ", visible(cut(call.name, _limit(full))[0])
-    )
-    head.append_text(Text.assemble("  ", _outcome(call.outcome), f"  {_duration(call.duration_ms)}"))
-    if call.line is not None:
-        head.append(f"  line {call.line}")
-    _line(console, head)
-    if call.parent_call_id != root:
-        _field(console, 6, "parent", str(call.parent_call_id), _limit(full))
-    _field(console, 6, "arguments", to_json_text(call.arguments), _limit(full))
-    _print_approvals(console, 6, call, full=full)
-    _print_failure(console, 6, call, full=full)
-    if call.content is not None:
-        _field(console, 6, "result", _content_text(call.content), _limit(full))
+    _block(console, "    │ ", content_text(call.content), None if full else _RESULT_BYTES)
 
 
 def _print_approvals(console: Console, indent: int, call: Call | None, *, full: bool) -> None:
@@ -165,26 +126,12 @@ def _print_failure(console: Console, indent: int, call: Call, *, full: bool) -> 
         _field(console, indent, "decision", f"{call.decision.outcome}{by}{approval}", _limit(full))
 
 
-def _content_text(content: Sequence[Mapping[str, Any]]) -> str:
-    """The text of content blocks, with a stand-in for what is no text."""
-    parts: list[str] = []
-    for block in content:
-        text, data = block.get("text"), block.get("data")
-        if block.get("type") == "text" and isinstance(text, str):
-            parts.append(text)
-        elif isinstance(data, str):
-            parts.append(f"[{block.get('type')} {block.get('mimeType', '')}, {len(data):,} characters of base64]")
-        else:
-            parts.append(to_json_text(dict(block)))
-    return "\n".join(parts)
-
-
 def _limit(full: bool) -> int | None:
     return None if full else _VALUE_BYTES
 
 
 def _outcome(outcome: str) -> Text:
-    return Text(outcome, _OUTCOME_STYLES[outcome])
+    return Text(outcome, OUTCOME_STYLES[outcome])
 
 
 def _duration(milliseconds: float | None) -> str:
@@ -194,11 +141,7 @@ def _duration(milliseconds: float | None) -> str:
 
 
 def _field(console: Console, indent: int, label: str, value: str, limit: int | None) -> None:
-    kept, note = cut(value, limit)
-    _line(
-        console,
-        Text.assemble(" " * indent, (f"{label:<9}  ", "dim"), visible(kept), (f" {note}" if note else "", "dim")),
-    )
+    print_field(console, " " * indent, label, value, limit)
 
 
 def _block(console: Console, margin: str, value: str, limit: int | None) -> None:

@@ -27,7 +27,7 @@ from ...registry.lossless import to_json_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["EVENT_TYPE", "canonical_event", "genesis_hash", "next_hash"]
+__all__ = ["EVENT_TYPE", "canonical_event", "canonical_stored", "genesis_hash", "next_hash"]
 
 EVENT_TYPE: Final = re.compile(r"[!-~]{1,100}")
 """What the type of an event looks like: printable ASCII without spaces."""
@@ -48,7 +48,19 @@ def genesis_hash(session: str, agent: str, opened_us: int, labels: Mapping[str, 
 
 def canonical_event(seq: int, time_us: int, mono_us: int, cites: int | None, type: str, data: str) -> bytes:  # noqa: A002  # the field's name
     """Returns the bytes of one event that are hashed; `data` is its JSON text as stored."""
-    return f"{seq} {time_us} {mono_us} {'-' if cites is None else cites} {type}\n{data}".encode()
+    return canonical_stored(seq, time_us, mono_us, cites, type.encode(), data.encode())
+
+
+def canonical_stored(
+    seq: int,
+    time_us: int,
+    mono_us: int,
+    cites: int | None,
+    type: bytes | bytearray,  # noqa: A002  # the field's name
+    data: bytes | bytearray,
+) -> bytes:
+    """Returns the same as `canonical_event`, from texts in UTF-8."""
+    return b"%d %d %d %b %b\n%b" % (seq, time_us, mono_us, b"-" if cites is None else b"%d" % cites, type, data)
 
 
 def next_hash(previous: bytes, canonical: bytes) -> bytes:

@@ -9,6 +9,7 @@ careless tools; whoever may write the file can drop them, and the hash chain is 
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 import time
@@ -18,10 +19,20 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from .errors import LogUnavailableError, UnavailableReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Durability", "connect_reader", "connect_writer", "explained", "is_busy"]
+__all__ = [
+    "APPLICATION_ID",
+    "SCHEMA_VERSION",
+    "SEQ_BITS",
+    "Durability",
+    "connect_reader",
+    "connect_writer",
+    "explained",
+    "is_busy",
+    "schema_objects",
+]
 
 Durability: TypeAlias = Literal["process", "power"]
 
@@ -103,9 +114,11 @@ def explained(path: Path, verb: str) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        reason, advice = _EXPLANATIONS.get(code, ("failed", f"SQLite says: {error}"))
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is None and (isinstance(error, UnicodeDecodeError) or "decode" in str(error)):
+            code = sqlite3.SQLITE_CORRUPT  # text that is no text, in a record or in SQLite's own message about a name
+        reason, advice = _EXPLANATIONS.get((code or 0) & 0xFF, ("failed", f"SQLite says: {error}"))
         raise LogUnavailableError(f"cannot {verb} the log {path}: {advice}", reason=reason) from error
     except OSError as error:
         problem = error.strerror or str(error)
@@ -173,6 +186,20 @@ def connect_reader(path: Path, *, frozen: bool, wait_ms: int = 5_000) -> sqlite3
     return connection
 
 
+@functools.cache
+def schema_objects() -> Mapping[tuple[str, str], str | None]:
+    """Returns what a log of this version is made of, by type and name, with the SQL text that SQLite keeps of each."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        for statement in _statements(_SCHEMA):
+            connection.execute(statement)
+        return {
+            (kind, name): sql for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master")
+        }
+    finally:
+        connection.close()
+
+
 def _check_place(path: Path) -> None:
     """Refuses the paths for which SQLite has no clear words."""
     if path.is_dir():
@@ -183,6 +210,19 @@ def _check_place(path: Path) -> None:
         raise LogUnavailableError(
             f"cannot open the log {path}: there is no directory {path.parent}; create it, or give another path",
             reason="missing",
+        )
+
+
+def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuses to append to a file that ends in the middle of a page.
+
+    SQLite takes what is missing for zeros, and would go on behind it. Files that lack whole pages it refuses itself.
+    """
+    (page,) = connection.execute("PRAGMA page_size").fetchone()
+    if path.stat().st_size % page:
+        raise LogUnavailableError(
+            f"cannot open the log {path}: it was cut off in the middle of a page; keep it, and restore a copy of it",
+            reason="damaged",
         )
 
 
@@ -200,7 +240,9 @@ def _create_private(path: Path) -> None:
 
 def _prepare(connection: sqlite3.Connection, path: Path, wait_ms: int) -> None:
     """Brings a new file to the current schema and into WAL mode, and checks an old one."""
-    if not _is_ours(connection, path):
+    if _is_ours(connection, path):
+        _check_whole(connection, path)
+    else:
         _in_wal_mode(connection, path, wait_ms)
         connection.execute("BEGIN IMMEDIATE")
         try:

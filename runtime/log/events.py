@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .store import StoredEvent
 
 __all__ = [
+    "EVENT_TYPES",
     "ApprovalAsked",
     "ApprovalDecided",
     "ApprovalPolicySet",
@@ -26,6 +27,8 @@ __all__ = [
     "DispatchStarted",
     "ErrorIdentity",
     "Event",
+    "JobSettled",
+    "JobStarted",
     "PermissionPresetSet",
     "ProgramPreflighted",
     "SandboxModeSet",
@@ -84,13 +87,18 @@ class ToolCalled(_Payload):
 class ToolMessage(_Payload):
     """What the model was told of a call: content blocks, and whether it failed."""
 
+    id: str | None = None
     call_id: str | None = None
     is_error: bool
     content: list[dict[str, Any]]
 
 
 class ToolResulted(_Payload):
-    """`tool/result`: a model's call has ended; the event cites the `tool/call` (contract I4)."""
+    """`tool/result`: a model's call has ended; the event cites the `tool/call` (contract I4).
+
+    Attributes:
+        repaired: the call's process had ended, and whoever took up the session has answered the call (contract I13).
+    """
 
     type: Literal["tool/result"] = "tool/result"
     turn: int
@@ -99,6 +107,7 @@ class ToolResulted(_Payload):
     error: ErrorIdentity | None = None
     meta: Any = None
     decision: Decision | None = None
+    repaired: bool = False
 
 
 class DispatchStarted(_Payload):
@@ -200,6 +209,37 @@ class ProgramPreflighted(_Payload):
     elapsed_ms: int = 0
 
 
+class JobStarted(_Payload):
+    """`job/started`: background work is about to start, which goes on after the call that starts it.
+
+    Attributes:
+        job_id: the job's id, `<kind>-<n>`. Each process counts anew, so what belongs together is told by what the
+            `job/settled` cites.
+        kind: what sort of work it is.
+        label: what it is.
+        call_id: the call that starts it, if that is known.
+        root_call_id: the model's call that this one comes from, likewise.
+        output_limit_bytes: how much of its output a model is shown at once.
+    """
+
+    type: Literal["job/started"] = "job/started"
+    job_id: str
+    kind: str
+    label: str
+    call_id: str | None = None
+    root_call_id: str | None = None
+    output_limit_bytes: int | None = None
+
+
+class JobSettled(_Payload):
+    """`job/settled`: background work has ended, or could not be started; the event cites the `job/started`."""
+
+    type: Literal["job/settled"] = "job/settled"
+    job_id: str
+    status: Literal["completed", "killed", "failed"]
+    detail: str | None = None
+
+
 Event: TypeAlias = (
     ToolCalled
     | ToolResulted
@@ -211,6 +251,8 @@ Event: TypeAlias = (
     | SandboxModeSet
     | PermissionPresetSet
     | ProgramPreflighted
+    | JobStarted
+    | JobSettled
 )
 
 _MODELS: Final[dict[str, type[Event]]] = {
@@ -224,10 +266,16 @@ _MODELS: Final[dict[str, type[Event]]] = {
     "permission/sandbox": SandboxModeSet,
     "permission/preset": PermissionPresetSet,
     "tool/ptc-preflight": ProgramPreflighted,
+    "job/started": JobStarted,
+    "job/settled": JobSettled,
     # What these two were called before programs were the only dispatchers; read, never written (contract I15).
     "tool/code-dispatch-start": DispatchStarted,
     "tool/code-dispatch": DispatchSettled,
 }
+
+
+EVENT_TYPES: Final = tuple(_MODELS)
+"""The types of events that this version knows."""
 
 
 def read_event(event: StoredEvent) -> Event | None:

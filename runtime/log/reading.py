@@ -3,7 +3,8 @@
 A run is one call that a model made: `tool/call` and the `tool/result` that cites it. When the tool is `run_code`, the
 run has a program, and the program's calls are its sub-calls: `tool/ptc-dispatch-start` and `tool/ptc-dispatch` with the
 same `subCallId`, wherever they stand (contract I8, I9). A start without a settle is `outcome unknown`: the call is
-still running, or its process ended before it could say (contract I14).
+still running, or its process ended before it could say (contract I14). It stays so when the session was taken up again
+and the model was told that nobody knows (contract I13).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ Outcome: TypeAlias = Literal["ok", "failed", "denied", "cancelled", "outcome unk
 _PROGRAM_TOOL: Final = "run_code"
 _DENIAL_CODES: Final = frozenset({"APPROVAL_REJECTED", "APPROVAL_CANCELLED", "APPROVAL_UNAVAILABLE"})
 _CANCEL_CODES: Final = frozenset({"ABORTED", "ABORTED_BEFORE_DISPATCH"})
+_NOT_STARTED_CODE: Final = "TOOL_NOT_STARTED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,8 @@ class Call:
         meta: what presenters are given of the result, if anything.
         line: the program's line that made the call, as the program's side claims it.
         started_us: when it started, in microseconds since 1970 UTC.
-        duration_ms: how long it took, in milliseconds with a fraction; `None` while the outcome is unknown.
+        duration_ms: how long it took, in milliseconds with a fraction; `None` while the outcome is unknown, and for
+            calls that were interrupted or never started.
         seq: the event that started it.
         settled_seq: the event that ended it.
     """
@@ -346,7 +349,7 @@ def _root_call(root: _Root, questions: Questions) -> Call | None:
         meta=result.meta if result else None,
         line=None,
         started_us=called.time_us,
-        duration_ms=_duration_ms(called, root.resulted),
+        duration_ms=None if result and result.repaired else _duration_ms(called, root.resulted),
         seq=called.seq,
         settled_seq=root.resulted.seq if root.resulted else None,
     )
@@ -379,6 +382,9 @@ def _outcome(is_error: bool | None, ended: ToolResulted | DispatchSettled | None
     if not is_error:
         return "ok"
     code = ended.error.code if ended.error else None
+    if isinstance(ended, ToolResulted) and ended.repaired:
+        # Nobody but the repair writes this mark, so that no tool can pass for interrupted by the code of its error.
+        return "cancelled" if code == _NOT_STARTED_CODE else "outcome unknown"
     if code in _CANCEL_CODES:
         return "cancelled"
     if code in _DENIAL_CODES or (ended.decision and ended.decision.outcome == "deny"):

@@ -10,12 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
+import anyio.to_thread
 
 from ...registry.lossless import materialise
-from .store import EventStore, StoredEvent
+from .filters import RecordFilters, is_long
+from .repair import LateRecord, answers_of_open_calls, not_started
+from .store import EventStore, RepairingStore, StoredEvent
 
 if TYPE_CHECKING:
     from ...registry.values import JsonObject
+    from .filters import RecordFilter
+    from .repair import RepairPlan, Tail
+    from .replay import RecordedCall
 
 __all__ = ["EventObserver", "Session", "new_session_id"]
 
@@ -43,10 +49,12 @@ class Session:
         agent: the agent's name.
         id: the session to go on with if the store has it, or to make under this id; a new id when omitted.
         labels: what an auditor should know of the whole session, for example `{"sandbox": "wasm"}`.
+        filters: what events pass beside the filters of this session, for example those of its host.
 
     Attributes:
         id: the session's id, unique in the store.
         agent: the agent's name.
+        filters: what every event passes before it is recorded; nothing comes into the store around them.
     """
 
     def __init__(
@@ -56,6 +64,7 @@ class Session:
         agent: str,
         id: str | None = None,  # noqa: A002  # the attribute's name
         labels: Mapping[str, str] | None = None,
+        filters: RecordFilters | None = None,
     ) -> None:
         self.id: Final = new_session_id() if id is None else id
         self.agent: Final = agent
@@ -63,7 +72,10 @@ class Session:
         self._labels = dict(labels or {})
         self._resume = id is not None
         self._in_store = False
+        self._repaired = False
         self._opening = anyio.Lock()
+        self.filters: Final = RecordFilters(filters)
+        self._filtering = anyio.Lock()
         self._observers: dict[object, EventObserver] = {}
 
     def __repr__(self) -> str:
@@ -95,16 +107,72 @@ class Session:
             TypeError: `data` is not an object.
             ValueError: `type` or `cites` is not what the store takes.
             LogUnavailableError: the event could not be made durable.
+            Exception: whatever a filter raised; the event is not recorded.
         """
-        payload = materialise(data, root="data")
-        if not isinstance(payload, dict):
-            raise TypeError(f"the data of a {type} event must be a JSON object, not {_kind(payload)}")
+        payload = _payload(type, data)
+        filters = tuple(self.filters)
+        if filters:
+            payload = await self._filtered(type, payload, filters)
         if not self._in_store or self._opening.locked():
             await self._enter_store()
         event = await self._store.append(self.id, type, payload, cites=cites)
         if self._observers:
             self._tell(event)
         return event.seq
+
+    async def repair(self) -> None:
+        """Answers the calls that the process which had the session before has left without a result (contract I13).
+
+        The first event of a session that goes on does so by itself. Once is enough, and nothing happens when no call
+        is open, or when somebody else has the session open: what looks interrupted may still be running.
+
+        Raises:
+            ValueError: the session belongs to another agent.
+            LogUnavailableError: the store cannot be read or written.
+        """
+        if self._resume and not self._repaired:
+            with anyio.CancelScope(shield=True):
+                async with self._opening:
+                    await self._repair_once()
+
+    async def record_not_started(self, turn: int, step: int, calls: Sequence[tuple[str, str, str]]) -> None:
+        """Records calls that the model has made and that never started, as pairs with `TOOL_NOT_STARTED` (I13).
+
+        Args:
+            turn: the turn that they were made in.
+            step: the step.
+            calls: the id, the tool's name and the arguments' text of each.
+
+        Raises:
+            LogUnavailableError: the store cannot be written.
+        """
+
+        def plan(tail: Tail) -> Sequence[LateRecord]:
+            return not_started(turn, step, calls, tail.next_seq)
+
+        if not self._in_store:
+            await self._enter_store()
+        if isinstance(self._store, RepairingStore):
+            await self._append_late(self._store, plan, alone=False)
+            return
+        records = not_started(turn, step, calls, 0)
+        for called, ended in zip(records[::2], records[1::2], strict=True):
+            seq = await self.append(called.type, called.data)
+            await self.append(ended.type, ended.data, cites=seq)
+
+    async def replay(self) -> Sequence[RecordedCall]:
+        """Returns the model's calls so far with what the model was told of them, in the model's order (I4, I10).
+
+        A host that goes on with a conversation has its messages from here. It reads the whole session.
+
+        Raises:
+            UnknownEventError: an event has a type that this version does not know (contract I15).
+            LogUnavailableError: the store cannot be read, or an event is not what its type says.
+        """
+        from .replay import replay_calls  # it needs pydantic, which takes its time to load
+
+        await self.repair()
+        return replay_calls(await self.events())
 
     async def left_off(self) -> tuple[set[str], int]:
         """Returns where a session that goes on has left off: the ids of its root calls, and its last turn.
@@ -116,9 +184,9 @@ class Session:
         """
         if not self._resume:
             return set(), 0
-        calls = [event.data for event in await self.events() if event.type == "tool/call"]
-        turns = [turn for call in calls if isinstance(turn := call.get("turn"), int)]
-        return {str(call["callId"]) for call in calls if "callId" in call}, max(turns, default=0)
+        calls = await self._store.members(self.id, ["tool/call"], ["callId", "turn"])
+        turns = [turn for _seq, _call_id, turn in calls if isinstance(turn, int)]
+        return {str(call_id) for _seq, call_id, _turn in calls if call_id is not None}, max(turns, default=0)
 
     async def events(self) -> Sequence[StoredEvent]:
         """Returns what the session has so far, in order; nothing for one that has not come into the store.
@@ -128,6 +196,24 @@ class Session:
         """
         return await self._store.events(self.id)
 
+    async def _filtered(self, type_: str, data: JsonObject, filters: Sequence[RecordFilter]) -> JsonObject:
+        """Has an event pass the filters; a long one does so in a thread, and later ones then wait for their turn."""
+
+        def run() -> JsonObject:
+            filtered = data
+            for record_filter in filters:
+                filtered = record_filter(self.id, type_, filtered)
+            return data if filtered is data else _payload(type_, filtered)
+
+        long = is_long(data)
+        if not long and not self._filtering.locked():
+            return run()
+        with anyio.CancelScope(shield=True):
+            async with self._filtering:
+                # A limiter of its own: tools that run in threads must not be able to keep the log from getting one.
+                return await anyio.to_thread.run_sync(run, limiter=anyio.CapacityLimiter(1)) if long else run()
+        raise AssertionError("nobody cancels this scope")  # it could be left without a value only then
+
     async def _enter_store(self) -> None:
         # Whoever came while the first one waited keeps its place, also before those who find the session opened.
         with anyio.CancelScope(shield=True):
@@ -136,8 +222,29 @@ class Session:
 
     async def _open_once(self) -> None:
         if not self._in_store:
+            await self._repair_once()
             await self._store.open_session(self.id, agent=self.agent, labels=self._labels, resume=self._resume)
             self._in_store = True
+
+    async def _repair_once(self) -> None:
+        if self._resume and not self._repaired and isinstance(self._store, RepairingStore):
+            await self._append_late(self._store, answers_of_open_calls, alone=True)
+        self._repaired = True
+
+    async def _append_late(self, store: RepairingStore, plan: RepairPlan, *, alone: bool) -> None:
+        filters = tuple(self.filters)
+
+        def filtered(tail: Tail) -> Sequence[LateRecord]:
+            records: list[LateRecord] = []
+            for record in plan(tail):
+                data = _payload(record.type, record.data)
+                for record_filter in filters:
+                    data = record_filter(self.id, record.type, data)
+                records.append(record._replace(data=_payload(record.type, data)))
+            return records
+
+        for event in await store.repair(self.id, agent=self.agent, plan=filtered, alone=alone):
+            self._tell(event)
 
     def _tell(self, event: StoredEvent) -> None:
         for observer in tuple(self._observers.values()):
@@ -151,6 +258,14 @@ class Session:
                     _logger.warning(
                         "an observer of session %s is async and was not run; observers are plain functions", self.id
                     )
+
+
+def _payload(type_: str, data: object) -> JsonObject:
+    """Returns the data of an event, detached and frozen."""
+    payload = materialise(data, root="data")
+    if not isinstance(payload, dict):
+        raise TypeError(f"the data of a {type_} event must be a JSON object, not {_kind(payload)}")
+    return payload
 
 
 def _kind(value: object) -> str:

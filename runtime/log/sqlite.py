@@ -23,14 +23,17 @@ from .chain import EVENT_TYPE, canonical_event, genesis_hash, next_hash
 from .checkpoint import Checkpointer, checkpoint
 from .database import SEQ_BITS, Durability, connect_writer, explained, is_busy
 from .errors import LogUnavailableError
+from .repair import read_tail
 from .sqlite_reader import SqliteLogReader
 from .store import SessionInfo, StoredEvent
+from .writers import WriterClaims
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-    from ...registry.values import JsonObject
+    from ...registry.values import JsonObject, JsonValue
+    from .repair import RepairPlan
 
 __all__ = ["SqliteEventStore", "wall_us"]
 
@@ -49,9 +52,13 @@ _LOOK_EVERY_US: Final = 50_000
 _CLOSE_WAIT_MS: Final = 250
 """How long the last checkpoint waits for readers, in milliseconds; what it leaves is safe in the `-wal` file."""
 
+_CLAIM_RETRY_MS: Final = 5
+"""How often a session is asked for again while another store repairs it, in milliseconds."""
+
 _INSERT_EVENT: Final = "INSERT INTO events (id, type, time_us, mono_us, cites, hash, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _INSERT_SESSION: Final = "INSERT INTO sessions (id, agent, opened_us, labels, hash) VALUES (?, ?, ?, ?, ?)"
 _LAST_EVENT: Final = "SELECT id, hash FROM events WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1"
+_TIMES: Final = "SELECT time_us, mono_us FROM events WHERE id = ?"
 
 
 def wall_us() -> int:
@@ -117,6 +124,7 @@ class _File:
     connection: sqlite3.Connection
     identity: tuple[int, int]
     checkpointer: Checkpointer
+    claims: WriterClaims
     looked_us: int = 0
     heads: dict[str, _Head] = field(default_factory=dict[str, _Head])
     queue: list[_Job] = field(default_factory=list[_Job])
@@ -198,7 +206,7 @@ class SqliteEventStore:
 
     def _open(self) -> _File:
         connection = connect_writer(self.path, self.durability, wait_ms=self._busy_ms)
-        return _File(connection, self._identity(), Checkpointer(self.path))
+        return _File(connection, self._identity(), Checkpointer(self.path), WriterClaims(self.path))
 
     def _close(self, file: _File) -> None:
         file.checkpointer.join()
@@ -207,7 +215,11 @@ class SqliteEventStore:
             with explained(self.path, "write"):
                 checkpoint(file.connection, empty=True)
         finally:
-            file.connection.close()
+            try:
+                file.connection.close()
+            finally:
+                with explained(self.path, "close"):
+                    file.claims.close()
 
     def _opened(self) -> _File:
         if self._file is None:
@@ -229,6 +241,24 @@ class SqliteEventStore:
         told = {key: labels[key] for key in sorted(labels)} if labels else {}
         genesis = genesis_hash(session, agent, now, told)
         await self._write(_OpenSession(session, agent, to_json_text({**told}), genesis, now, resume))
+        await self._claim(session)
+
+    async def _claim(self, session: str) -> None:
+        """Has others know that this store writes the session; waits while one of them is repairing it."""
+        file = self._opened()
+        key = file.heads[session].key
+        waited_ms = 0
+        while True:
+            with explained(self.path, "write"):
+                if file.claims.share(key):
+                    return
+            if waited_ms >= self._busy_ms:
+                raise LogUnavailableError(
+                    f"cannot write the log {self.path}: another process keeps session {session} for itself; try again",
+                    reason="locked",
+                )
+            await anyio.sleep(_CLAIM_RETRY_MS / 1000)
+            waited_ms += _CLAIM_RETRY_MS
 
     async def append(self, session: str, type: str, data: JsonObject, *, cites: int | None = None) -> StoredEvent:  # noqa: A002  # the field's name
         """Adds one event to a session, and returns it when it is durable; see `EventStore.append`."""
@@ -245,6 +275,16 @@ class SqliteEventStore:
         await self._write(job)
         assert job.event is not None
         return job.event
+
+    async def repair(self, session: str, *, agent: str, plan: RepairPlan, alone: bool = True) -> Sequence[StoredEvent]:
+        """Appends what was interrupted needs; see `RepairingStore.repair`."""
+        file = self._opened()
+        with anyio.CancelScope(shield=True):
+            async with file.turn:
+                return await anyio.to_thread.run_sync(
+                    self._repair, file, session, agent, plan, alone, limiter=file.worker
+                )
+        raise AssertionError("nobody cancels this scope")  # it could be left without a value only then
 
     async def _write(self, job: _Job) -> None:
         """Commits one job, at once if that needs no waiting; raises what the job met."""
@@ -321,6 +361,54 @@ class SqliteEventStore:
         finally:
             connection.execute("PRAGMA busy_timeout = 0")
 
+    def _repair(self, file: _File, session: str, agent: str, plan: RepairPlan, alone: bool) -> Sequence[StoredEvent]:
+        with explained(self.path, "write"):
+            self._check_in_place(file)
+            found = file.connection.execute("SELECT key FROM sessions WHERE id = ?", (session,)).fetchone()
+            if found is None:
+                return ()
+            key: int = found[0]
+            self._check_owner(file, session, agent)
+            if alone and not file.claims.alone(key):
+                return ()
+            try:
+                events = self._append_late(file, session, key, plan)
+                file.claims.share(key)
+            finally:
+                file.claims.release(key)
+            return events
+
+    def _append_late(self, file: _File, session: str, key: int, plan: RepairPlan) -> Sequence[StoredEvent]:
+        connection = file.connection
+        connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")
+        try:
+            while True:
+                tail = read_tail(connection, str(self.path), key)
+                jobs = [self._late(session, *record) for record in plan(tail)]
+                if not jobs:
+                    return ()
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    head = self._read_head(file, session)
+                    if head.seq != tail.next_seq:
+                        continue  # somebody has appended meanwhile: what was read is out of date
+                    last = connection.execute(_TIMES, (key << SEQ_BITS | head.seq - 1,)).fetchone()
+                    for job in jobs:
+                        job.time_us, job.mono_us = last or (job.time_us, job.mono_us)
+                        head = self._insert(file, job, head)
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.rollback()
+                file.heads[session] = head
+                file.checkpointer.appended(sum(job.size for job in jobs) + _PAGES)
+                return [job.event for job in jobs if job.event is not None]
+        finally:
+            connection.execute("PRAGMA busy_timeout = 0")
+
+    def _late(self, session: str, type_: str, data: JsonObject, cites: int | None) -> _Append:
+        return _Append(session, type_, data, to_json_text(data), cites, self._clock(), self._monotonic())
+
     # One job ---------------------------------------------------------------------------------------------------------
 
     def _apply(self, file: _File, job: _Job, head: _Head | None) -> _Head:
@@ -351,13 +439,15 @@ class SqliteEventStore:
         except sqlite3.IntegrityError as error:
             if not job.resume:
                 raise ValueError(f"session {job.session} is already in the log {self.path}; resume it") from error
-            select = "SELECT agent FROM sessions WHERE id = ?"
-            (agent,) = file.connection.execute(select, (job.session,)).fetchone()
-            if agent != job.agent:
-                raise ValueError(f'session {job.session} belongs to agent "{agent}", not to "{job.agent}"') from error
+            self._check_owner(file, job.session, job.agent)
             return self._read_head(file, job.session)
         assert cursor.lastrowid is not None
         return _Head(cursor.lastrowid, 0, job.genesis)
+
+    def _check_owner(self, file: _File, session: str, agent: str) -> None:
+        (owner,) = file.connection.execute("SELECT agent FROM sessions WHERE id = ?", (session,)).fetchone()
+        if owner != agent:
+            raise ValueError(f'session {session} belongs to agent "{owner}", not to "{agent}"')
 
     def _read_head(self, file: _File, session: str) -> _Head:
         found = file.connection.execute("SELECT key, hash FROM sessions WHERE id = ?", (session,)).fetchone()
@@ -408,6 +498,18 @@ class SqliteEventStore:
         def read() -> Sequence[StoredEvent]:
             with SqliteLogReader(self.path) as reader:
                 return reader.events(session)
+
+        self._opened()
+        return await anyio.to_thread.run_sync(read)
+
+    async def members(
+        self, session: str, types: Sequence[str], names: Sequence[str]
+    ) -> Sequence[tuple[JsonValue, ...]]:
+        """Returns some members of the data of a session's events; see `EventStore.members`."""
+
+        def read() -> Sequence[tuple[JsonValue, ...]]:
+            with SqliteLogReader(self.path) as reader:
+                return reader.members(session, types, names)
 
         self._opened()
         return await anyio.to_thread.run_sync(read)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
-from ...registry.lossless import from_json_text
+from ...registry.lossless import from_json_text, to_json_text
 from .database import SEQ_BITS, connect_reader, explained
 from .errors import LogUnavailableError
 from .store import SessionInfo, StoredEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-    from ...registry.values import JsonObject
+    from ...registry.values import JsonObject, JsonValue
 
-__all__ = ["SqliteLogReader"]
+__all__ = ["SqliteLogReader", "read_snapshot"]
+
+T = TypeVar("T")
 
 _SESSIONS: Final = """
 SELECT s.id, s.agent, s.opened_us, s.labels, s.hash, last.id, last.time_us
@@ -27,11 +30,71 @@ FROM sessions s LEFT JOIN events last
 ORDER BY coalesce(last.time_us, s.opened_us) DESC, s.key DESC
 """
 
-_EVENTS: Final = """
+_OF_SESSION: Final = "FROM sessions s JOIN events e ON e.id >= s.key << 32 AND e.id < (s.key + 1) << 32 WHERE s.id = ?1"
+
+_EVENTS: Final = f"""
 SELECT e.id, e.type, e.time_us, e.mono_us, e.cites, e.hash, e.data
-FROM sessions s JOIN events e ON e.id >= s.key << 32 AND e.id < (s.key + 1) << 32
-WHERE s.id = ? ORDER BY e.id
+{_OF_SESSION} AND e.id >= (s.key << 32) + ?2 AND e.id <= (s.key << 32) + ?3 ORDER BY e.id
 """
+
+_LATEST_CALLS: Final = f"""
+SELECT e.time_us {_OF_SESSION} AND e.type = 'tool/call' AND instr(e.data, '"callId":""') = 0 ORDER BY e.id DESC LIMIT ?2
+"""
+
+_LAST_SEQ: Final = (1 << SEQ_BITS) - 1
+
+
+_TRIES: Final = 20
+"""How often a file is read again because writers came and went meanwhile."""
+
+
+def read_snapshot(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
+    """Reads a log in one transaction: all that `read` sees is of one instant, whoever writes meanwhile.
+
+    Args:
+        path: the absolute path of the file.
+        read: reads over the connection that it is given. It is called again, and what it returned or raised before
+            is forgotten, when a writer appeared while a file without writers was read.
+
+    Raises:
+        LogUnavailableError: the file is not there, or is no log that this version reads, or cannot be read.
+    """
+    with explained(path, "read"):
+        for _ in range(_TRIES):
+            seen = _resting(path)
+            try:
+                found = _read_once(path, seen is not None, read)
+            except (sqlite3.DatabaseError, UnicodeDecodeError, LogUnavailableError):
+                if seen is None or seen == _state(path):
+                    raise
+                continue
+            if seen is None or seen == _state(path):
+                return found
+    raise LogUnavailableError(
+        f"cannot read the log {path}: processes open, write and close it all the time; try again, or read a copy",
+        reason="locked",
+    )
+
+
+def _read_once(path: Path, frozen: bool, read: Callable[[sqlite3.Connection], T]) -> T:
+    connection = connect_reader(path, frozen=frozen)
+    try:
+        connection.execute("BEGIN")
+        return read(connection)
+    finally:
+        connection.close()
+
+
+def _resting(path: Path) -> tuple[int, int] | None:
+    """Returns the state of a file that nobody has open for writing, and `None` when somebody has, or died with it."""
+    wal = path.with_name(path.name + "-wal")
+    return None if wal.exists() or not path.exists() else _state(path)
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Returns what changes when somebody writes to the database file itself: its time of change and its size."""
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size
 
 
 class SqliteLogReader:
@@ -73,25 +136,120 @@ class SqliteLogReader:
                 agent=agent,
                 opened_us=opened_us,
                 labels=cast("Mapping[str, str]", self._object(labels, f"the labels of session {session}")),
-                events=0 if last is None else (last & ((1 << SEQ_BITS) - 1)) + 1,
+                events=0 if last is None else (last & _LAST_SEQ) + 1,
                 last_us=opened_us if last is None else last_us,
                 hash=digest,
             )
             for session, agent, opened_us, labels, digest, last, last_us in self._rows(_SESSIONS)
         ]
 
-    def events(self, session: str) -> Sequence[StoredEvent]:
+    def events(self, session: str, *, first: int = 0, last: int | None = None) -> Sequence[StoredEvent]:
         """Returns a session's events in order; none when there is no such session.
+
+        Args:
+            session: the session's id.
+            first: the `seq` of the first event to return.
+            last: that of the last one; up to the end when `None`.
 
         Raises:
             LogUnavailableError: the file cannot be read, or a record in it is not what was written.
         """
         found: list[StoredEvent] = []
-        for packed, kind, time_us, mono_us, cites, digest, text in self._rows(_EVENTS, session):
-            seq = packed & ((1 << SEQ_BITS) - 1)
+        bounds = first, _LAST_SEQ if last is None else last
+        for packed, kind, time_us, mono_us, cites, digest, text in self._rows(_EVENTS, session, *bounds):
+            seq = packed & _LAST_SEQ
             data = self._object(text, f"event {seq} of session {session}")
             found.append(StoredEvent(session, seq, kind, time_us, mono_us, data, cites, digest))
         return found
+
+    def members(self, session: str, types: Sequence[str], names: Sequence[str]) -> Sequence[tuple[JsonValue, ...]]:
+        """Returns the `seq` and some members of the data of a session's events of some types; see `EventStore.members`.
+
+        The rest of the data is not taken out of the file, so that this is quick where `events` is not.
+
+        Args:
+            session: the session's id.
+            types: the types of the events.
+            names: the names of the members: letters, digits and underscores, at least one.
+
+        Raises:
+            LogUnavailableError: the file cannot be read, or a record in it is not what was written.
+        """
+        paths = ["$.seq", *(f"$.{name}" for name in names)]  # two at least, since one alone is not returned as an array
+        marks = ", ".join("?" for _ in paths), ", ".join("?" for _ in types)
+        query = f"SELECT e.id, json_extract(e.data, {marks[0]}) {_OF_SESSION} AND e.type IN ({marks[1]}) ORDER BY e.id"
+        try:
+            rows = self._rows(query.replace("?1", "?"), *paths, session, *types)
+            return [(packed & _LAST_SEQ, *cast("list[JsonValue]", json.loads(text))[1:]) for packed, text in rows]
+        except (LogUnavailableError, ValueError):
+            self.events(session)  # names the record, if one of them is to blame
+            raise
+
+    def first_of_each(self, session: str, types: Sequence[str], name: str) -> Sequence[tuple[str, int]]:
+        """Returns each text that a member has in a session's events of some types, with the first event that has it.
+
+        Raises:
+            LogUnavailableError: the file cannot be read, or a record in it is not what was written.
+        """
+        query = f"""
+            SELECT json_extract(e.data, ?), min(e.id) {_OF_SESSION} AND e.type IN ({", ".join("?" for _ in types)})
+            GROUP BY 1
+        """
+        try:
+            rows = self._rows(query.replace("?1", "?"), f"$.{name}", session, *types)
+        except LogUnavailableError:
+            self.events(session)
+            raise
+        return [(value, packed & _LAST_SEQ) for value, packed in rows if isinstance(value, str)]
+
+    def first_of_other_types(self, session: str, types: Sequence[str]) -> StoredEvent | None:
+        """Returns the first event of a session that is of none of some types and not marked ignorable.
+
+        Raises:
+            LogUnavailableError: the file cannot be read, or a record in it is not what was written.
+        """
+        marks = ", ".join("?" for _ in types)
+        query = f"""
+            SELECT e.id {_OF_SESSION} AND e.type NOT IN ({marks}) AND json_type(e.data, '$.ignorable') IS NOT 'true'
+            ORDER BY e.id LIMIT 1
+        """
+        try:
+            rows = self._rows(query.replace("?1", "?"), session, *types)
+        except LogUnavailableError:
+            self.events(session)
+            raise
+        if not rows:
+            return None
+        seq = rows[0][0] & _LAST_SEQ
+        return self.events(session, first=seq, last=seq)[0]
+
+    def latest_calls(self, session: str, limit: int) -> Sequence[int]:
+        """Returns when the last calls of a model started in a session, the latest first, in us since 1970 UTC.
+
+        Raises:
+            LogUnavailableError: the file cannot be read.
+        """
+        return [time_us for (time_us,) in self._rows(_LATEST_CALLS, session, limit) if isinstance(time_us, int)]
+
+    def last_mention(self, session: str, text: str, *, first: int, last: int) -> int | None:
+        """Returns the last event of a session that cites the event `first` or has `text` as a JSON text in its data.
+
+        Args:
+            session: the session's id.
+            text: the text, for example the id of a call.
+            first: the `seq` from which on events are looked at.
+            last: the `seq` up to which they are.
+
+        Raises:
+            LogUnavailableError: the file cannot be read.
+        """
+        # Quotes inside a JSON text are escaped, so that a text with its quotes is found as a text of its own alone.
+        query = f"""
+            SELECT max(e.id) {_OF_SESSION} AND e.id >= (s.key << 32) + ?2 AND e.id <= (s.key << 32) + ?3
+                AND (e.cites = ?2 OR instr(e.data, ?4) > 0)
+        """
+        ((packed,),) = self._rows(query, session, first, last, to_json_text(text))
+        return None if packed is None else packed & _LAST_SEQ
 
     def _object(self, text: object, where: str) -> JsonObject:
         try:
@@ -111,23 +269,17 @@ class SqliteLogReader:
         with explained(self.path, "read"):
             try:
                 rows = self._connection.execute(query, parameters).fetchall()
-            except sqlite3.DatabaseError:
-                if self._seen is None or self._seen == self._state():
+            except (sqlite3.DatabaseError, UnicodeDecodeError):
+                if self._seen is None or self._seen == _state(self.path):
                     raise
                 rows = None
-            if rows is None or (self._seen is not None and self._seen != self._state()):
+            if rows is None or (self._seen is not None and self._seen != _state(self.path)):
                 self._connection.close()
                 self._connection = self._connect()
                 rows = self._connection.execute(query, parameters).fetchall()
             return rows
 
     def _connect(self) -> sqlite3.Connection:
-        wal = self.path.with_name(self.path.name + "-wal")
         with explained(self.path, "read"):  # a directory that may not be searched is no answer to "is it there?"
-            self._seen = None if wal.exists() or not self.path.exists() else self._state()
+            self._seen = _resting(self.path)
         return connect_reader(self.path, frozen=self._seen is not None)
-
-    def _state(self) -> tuple[int, int]:
-        """What changes when somebody writes to the database file itself: its size and time of change."""
-        found = os.stat(self.path)
-        return found.st_mtime_ns, found.st_size

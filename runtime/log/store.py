@@ -13,14 +13,15 @@ To write another store (a database server, a queue with acknowledgement), keep t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...registry.values import JsonObject
+    from ...registry.values import JsonObject, JsonValue
+    from .repair import RepairPlan
 
-__all__ = ["EventStore", "SessionInfo", "StoredEvent"]
+__all__ = ["EventStore", "RepairingStore", "SessionInfo", "StoredEvent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,5 +146,53 @@ class EventStore(Protocol):
 
         Raises:
             LogUnavailableError: the store cannot be read.
+        """
+        ...
+
+    async def members(
+        self, session: str, types: Sequence[str], names: Sequence[str]
+    ) -> Sequence[tuple[JsonValue, ...]]:
+        """Returns the `seq` and some members of the data of a session's events, in order, without the rest of the data.
+
+        A store that has no better way takes them out of what `events` returns.
+
+        Args:
+            session: the session's id.
+            types: the types of the events.
+            names: the names of the members, at least one: letters, digits and underscores.
+
+        Returns:
+            for each event of these types its `seq`, then each member, `None` where there is none of that name.
+
+        Raises:
+            LogUnavailableError: the store cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class RepairingStore(Protocol):
+    """What an `EventStore` has beside the rest if it can repair sessions whose process has ended (contract I13).
+
+    Sessions of a store without it are gone on with as they are: calls without a result stay so.
+    """
+
+    async def repair(self, session: str, *, agent: str, plan: RepairPlan, alone: bool = True) -> Sequence[StoredEvent]:
+        """Appends what a plan says, at once and with the time of the session's last event.
+
+        Args:
+            session: the session's id.
+            agent: the name of its agent.
+            plan: is shown what the session has begun and not ended, and says what to append. It may be asked again.
+            alone: whether that is done only if nobody, this store included, has the session open for writing.
+                From then on this store has it open.
+
+        Returns:
+            the events, frozen; none when there is nothing to append, when there is no such session, or when somebody
+            may be writing it.
+
+        Raises:
+            ValueError: the session belongs to another agent.
+            LogUnavailableError: the store cannot be read or written; nothing was appended.
         """
         ...

@@ -58,6 +58,11 @@ class TimeoutPolicy:
         """
         return tools.on(EXECUTE, cls(tools.registry), prepend=prepend)
 
+    def passes_on(self, view: DispatchView) -> bool:
+        """Whether the call has no deadline (contract K1); then nothing needs to stand around its body."""
+        definition = self._registry.executable(view.name, view.agent, view.tool_set)
+        return definition is None or definition.timeout_ms is None
+
     def __call__(
         self, view: DispatchView, next_: Callable[[], Awaitable[ToolExecutionResult]]
     ) -> Awaitable[ToolExecutionResult]:

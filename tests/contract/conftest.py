@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import ptc
 import pytest
 from ptc.registry import (
@@ -218,3 +219,112 @@ class Desk:
 async def desk(anyio_backend: str, tmp_path: Path) -> AsyncIterator[Desk]:
     async with ptc.Host(log=tmp_path / "desk.db") as host:
         yield Desk(host, tmp_path / "desk.db")
+
+
+class Work:
+    """The work of a background job, under control of a test: it ends when it is told to, and notes cancellations."""
+
+    def __init__(self, *, final: bool = False) -> None:
+        self.chunks: list[str] = []
+        self.reasons: list[str | None] = []
+        self.begun = 0
+        self.refuses: Exception | None = None
+        self.ends_when_cancelled = False
+        self._ended = anyio.Event()
+        self._end: Any = None
+        if not final:
+            self.read_output = self._read
+
+    def __call__(self) -> Work:
+        self.begun += 1
+        return self
+
+    @property
+    def done(self) -> Awaitable[Any]:
+        return self._wait()
+
+    def cancel(self, reason: str | None = None, /) -> None:
+        self.reasons.append(reason)
+        if self.refuses is not None:
+            raise self.refuses
+        if self.ends_when_cancelled:
+            self.finish("killed")
+
+    def finish(self, status: str = "completed", detail: str | None = None, output: str | None = None) -> None:
+        self.settle({"status": status, "detail": detail, "output": output})
+
+    def settle(self, end: Any) -> None:
+        """Has `done` return this, or raise it when it is an exception."""
+        self._end = end
+        self._ended.set()
+
+    async def _wait(self) -> Any:
+        await self._ended.wait()
+        if isinstance(self._end, BaseException):
+            raise self._end
+        return self._end
+
+    def _read(self) -> str:
+        text = "".join(self.chunks)
+        self.chunks.clear()
+        return text
+
+
+class Yard:
+    """A host with background jobs, and an agent that owns them."""
+
+    Work = Work
+
+    def __init__(self, host: ptc.Host, jobs: ptc.Jobs) -> None:
+        self.host = host
+        self.jobs = jobs
+        self.agent = host.agent("owner")
+        self.changes: list[tuple[str, str]] = []
+        self._works: list[Any] = []
+        jobs.on_change(lambda change: self.changes.append((change.what, change.job.id)))
+
+    async def start(self, work: Work | None = None, **options: Any) -> str:
+        """Starts a job of the agent, unless another owner is given, and returns its id."""
+        given = {"kind": "build", "label": "the docs", "owner": self.agent, **options}
+        run = Work() if work is None else work
+        self._works.append(run)
+        handle = await self.jobs.start(run=run, **given)
+        assert set(handle) == {"kind", "jobId"}
+        return handle["jobId"]
+
+    def leave(self) -> None:
+        """Has all work end that a test has left, once it is told to."""
+        for work in self._works:
+            work.ends_when_cancelled = True
+
+    async def ended(self, job_id: str) -> ptc.JobSnapshot:
+        """Returns the job once it has ended; nobody counts as having been told of it."""
+        ended = anyio.Event()
+        with self.jobs.on_change(lambda change: ended.set() if change.job.id == job_id and change.job.ended else None):
+            if not self.jobs.get(job_id, caller=self.agent).ended:
+                with anyio.fail_after(10):
+                    await ended.wait()
+        return self.jobs.get(job_id, caller=self.agent)
+
+    async def call(self, name: str, *, agent: ptc.Agent | None = None, signal: Any = None, **arguments: Any) -> Any:
+        """Returns what a job tool answers to the agent, or to another one."""
+        call = ptc.ToolCall(name=name, arguments=arguments)
+        return (await (agent or self.agent).execute([call], signal=signal)).results[0].result
+
+
+@pytest.fixture
+async def yard(anyio_backend: str) -> AsyncIterator[Yard]:
+    async with ptc.Host() as host, ptc.Jobs(host) as jobs:
+        jobs.install(host.tools)
+        made = Yard(host, jobs)
+        yield made
+        made.leave()
+
+
+@pytest.fixture
+async def logged_yard(anyio_backend: str, tmp_path: Path) -> AsyncIterator[Yard]:
+    async with ptc.Host(log=tmp_path / "yard.db") as host, ptc.Jobs(host) as jobs:
+        jobs.install(host.tools)
+        made = Yard(host, jobs)
+        yield made
+        made.leave()

@@ -47,6 +47,7 @@ DEEP = 10_000
 class Programs:
     """A sandbox whose program is a function of the test; it gets `submit(name)`, which returns what gets the answer."""
 
+    language = "python"
     isolation = "process"
 
     def __init__(self, program: Any) -> None:

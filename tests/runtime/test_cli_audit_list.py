@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from ptc.runtime.log import Session, SqliteEventStore
+from ptc.runtime.cli.audit_find import list_runs
+from ptc.runtime.log import Session, SqliteEventStore, SqliteLogReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,3 +203,34 @@ def test_wrong_usage_ends_with_2(arguments: tuple[str, ...]) -> None:
     done = ptc(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Usage: ptc" in done.stderr
+
+
+def test_sessions_whose_calls_are_too_old_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred sessions that are all still busy: only those are read that hold one of the latest runs."""
+    path = tmp_path / "ptc.db"
+
+    async def write() -> None:
+        clock = Clock()
+        async with SqliteEventStore(path, clock=clock.us, monotonic=clock.us) as store:
+            sessions = [Session(store, agent="a", id=f"s{n}") for n in range(100)]
+            for n, session in enumerate(sessions):
+                await add_run(session, clock, "c", n)
+                await add_run(session, clock, "", n)
+            for session in sessions:
+                clock.ms += 10_000
+                await session.append("x/y", {"ignorable": True})
+
+    anyio.run(write)
+    read: list[str] = []
+    events = SqliteLogReader.events
+
+    def noted(self: SqliteLogReader, session: str, **bounds: Any) -> Any:
+        read.append(session)
+        return events(self, session, **bounds)
+
+    monkeypatch.setattr(SqliteLogReader, "events", noted)
+    with SqliteLogReader(path) as reader:
+        listing = list_runs(reader, 3)
+    assert [run.id for _session, run in listing.runs] == ["s99/1", "s98/1", "s97/1"]
+    assert listing.more
+    assert sorted(read) == ["s97", "s98", "s99"]

@@ -108,19 +108,20 @@ def test_show_prints_program_calls_and_result(log: Path) -> None:
         "run 20261129T101530-4f2a9c01d7/1 ok 20.000 ms started 2025-11-29T10:15:30.125956Z",
         "purpose Weekly refunds",
         "call call_1",
+        "program 0 20.0 ms began took",
         '1 │ rows = await tools.search(q="refunds")',
+        "├ 1 search ok ████ 2.50 ms 2.50 ms",
+        '│ {"q":"refunds"} → [1, 2]',
         "2 │ await tools.delete(id=1)",
+        "├ 2 delete denied ██████████⊘ 7.50 ms 7.50 ms",
+        '│ {"q":"refunds"} → Error: read-only',
+        "│ asked rejected after 2.50 ms: deletes for good",
+        "│ denied by approval (approval: rejected)",
+        "│ error READ_ONLY (PolicyError): scope is read-only",
         "3 │ print(len(rows))",
-        "calls (3)",
-        ":ptc:1 search ok 2.500 ms line 1",
-        'arguments {"q":"refunds"}',
-        "result [1, 2]",
-        ":ptc:2 delete denied 7.500 ms line 2",
-        "approval rejected after 2.500 ms: deletes for good",
-        "error READ_ONLY (PolicyError): scope is read-only",
-        "decision deny by approval, approval rejected",
-        "result Error: read-only",
-        ":ptc:3 pay outcome unknown -",
+        "? │ (the line is not known)",
+        "├ 3 pay outcome unknown ░░░? 17.5 ms -",
+        '│ {"q":"refunds"}',
         "result",
         "│ 2",
     ):
@@ -211,8 +212,8 @@ anyio.run(main)
     done = ptc("audit", "show", "--log", str(path))
     assert done.returncode == 0
     lines = [" ".join(line.split()) for line in done.stdout.split("\n")]
-    assert ":ptc:1 pay outcome unknown -" in lines
-    assert 'arguments {"amount":7}' in lines
+    assert any(line.startswith("├ 1 pay outcome unknown ") and line.endswith(" ms -") for line in lines)
+    assert '│ {"amount":7}' in lines
     assert any(line.startswith("run ") and "/1 outcome unknown - started" in line for line in lines)
 
 
@@ -232,10 +233,11 @@ def test_foreign_text_cannot_steer_the_terminal(tmp_path: Path, extra: tuple[str
         assert json.loads(done.stdout)["runs"][0]["content"] == text(HOSTILE)
         assert done.stdout.isascii()
     else:
+        times = 3 if "--full" in extra else 2  # the result of a call is cut to the screen
         for seen in ("\\x1b[2J", "\\x1b]0;root@prod\\x07", "\\r", "\\x9b1m", "\\x7f", "\\x00", "\\u2028", "\\u200b"):
-            assert ours.count(seen) >= 3, seen
+            assert ours.count(seen) >= times, seen
         for seen in ("\\ufeff", "\\u202eevil\\u2066", "[red]markup[/red]", ":smile:"):
-            assert ours.count(seen) >= 3, seen
+            assert ours.count(seen) >= times, seen
 
 
 def test_foreign_lines_cannot_pass_for_ours(tmp_path: Path) -> None:
@@ -244,10 +246,11 @@ def test_foreign_lines_cannot_pass_for_ours(tmp_path: Path) -> None:
     done = ptc("audit", "show", "--log", str(path))
     lines = done.stdout.split("\n")
     assert sum(line.startswith("run ") for line in lines) == 1
-    assert sum(line.startswith("  calls (") for line in lines) == 1
+    assert sum(line.startswith("  calls (") for line in lines) == 0
+    assert sum(line.startswith("  program ") for line in lines) == 1
     forged = [line for line in lines if "FORGED" in line]
     assert len(forged) == 3
-    assert all("│" in line or line.startswith("      result") for line in forged)
+    assert all(line.lstrip("0123456789 ").startswith("│") for line in forged)
 
 
 def test_escapes_are_unambiguous_one_line_and_complete() -> None:
@@ -279,10 +282,12 @@ def test_long_values_are_cut_unless_all_is_wanted(tmp_path: Path) -> None:
     code = "\n".join(f"line_{n} = {n}" for n in range(10_000))
     anyio.run(lambda: write_run(path, code=code, result="r" * 50_000, found="f" * 50_000))
     short = ptc("audit", "show", "--log", str(path))
-    assert short.stdout.count("are not shown; --full shows them") == 3
+    assert short.stdout.count("are not shown; --full shows them") == 2
+    assert re.search(r"│   → f{20,}… 49,9\d\d more bytes\n", short.stdout)
     assert "line_9999" not in short.stdout
     assert len(short.stdout) < 80_000
     full = ptc("audit", "show", "--log", str(path), "--full")
+    assert "more bytes" not in full.stdout
     assert "not shown" not in full.stdout
     assert "10000 │ line_9999 = 9999\n" in full.stdout
     assert "r" * 50_000 in full.stdout

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 import ptc
 import pytest
-from ptc.sandbox.restricted import template
+from ptc.sandbox.restricted import process
 from ptc.sandbox.seam import Sandbox, SandboxRequest, SandboxResult, SandboxUnavailableError
 
 pytestmark = pytest.mark.anyio
@@ -224,7 +224,7 @@ async def test_where_no_sandbox_can_start_the_log_has_the_cause_and_the_model_no
 async def test_a_template_that_does_not_start_is_told_without_a_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(template, "_MAIN", tmp_path / "not there.py")
+    monkeypatch.setattr(process, "_MAIN", tmp_path / "not there.py")
     async with ptc.Host() as host, ptc.RestrictedSandbox() as sandbox:
         agent = host.agent("a", executor=ptc.PtcExecutor(sandbox=sandbox))
         result = await agent.run_code("return 1")

@@ -52,7 +52,8 @@ async def test_a_log_is_private_to_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     async with SqliteEventStore(path) as store:
         await Session(store, agent="a").append("x/y", {})
-        assert modes(tmp_path) == {"log.db": 0o600, "log.db-wal": 0o600, "log.db-shm": 0o600}
+        beside = {"log.db-wal": 0o600, "log.db-shm": 0o600, "log.db-writers": 0o600}
+        assert modes(tmp_path) == {"log.db": 0o600, **beside}
     assert modes(tmp_path) == {"log.db": 0o600}
 
 

@@ -88,6 +88,18 @@ async def checked(anyio_backend: str, rig: Rig) -> Rig:
     return rig
 
 
+async def test_a_dict_may_be_the_first_of_several_arguments(checked: Rig) -> None:
+    @ptc.tool
+    async def move(point: dict[str, int], by: int = 1) -> int:
+        return point["x"] + by
+
+    checked.host.tools.register(move)
+    assert (await checked.run("return await tools.move({'x': 1}, 2)")).text == "3"
+    assert (await checked.run("return await tools.move({'x': 1}, by=2)")).is_error
+    refused = await preflight().check("await tools.move({'x': 1}, 'far')", [move])
+    assert refused.findings == ('line 1: tools.move(...): argument "by" must be int, not str',)
+
+
 @pytest.mark.contract("C63", "E15", "I4", "I5")
 async def test_a_refused_program_has_no_effect_and_is_on_record(checked: Rig) -> None:
     wrong = (
@@ -311,9 +323,15 @@ async def test_without_the_checker_the_error_names_the_extra(monkeypatch: pytest
     assert (report.outcome, report.reason) == ("unchecked", "no checker is installed")
 
 
-@pytest.mark.parametrize("options", [{"timeout_ms": 0}, {"timeout_ms": float("nan")}, {"max_findings": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"timeout_ms": value} for value in (0, float("nan"), "3", True, None)),
+        *({"max_findings": value} for value in (0, 1.5, "3", True, None)),
+    ],
+)
 async def test_limits_are_checked_when_it_is_made(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must be a"):
         ptc.Preflight(**options)
 
 

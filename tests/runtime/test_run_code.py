@@ -429,8 +429,25 @@ async def test_a_record_that_fails_later_fails_the_batch_after_everything_was_dr
 
 
 async def test_the_hosts_own_cancellation_ends_the_run_and_records_it(rig: Rig) -> None:
-    with anyio.move_on_after(0.5) as scope:
-        await rig.run("await tools.double(x=1)\nwhile True:\n    pass")
+    settled = anyio.Event()
+    assert rig.agent.session is not None
+    rig.agent.session.observe(lambda event: settled.set() if event.type == SETTLE else None)
+    with anyio.CancelScope() as scope:
+
+        @ptc.tool
+        async def give_up() -> str:
+            """Have the host cancel the run soon."""
+            tasks.start_soon(cancel_later)
+            return "soon"
+
+        async def cancel_later() -> None:
+            await settled.wait()
+            await anyio.sleep(0.05)  # the program is in its hot loop by now, or about to be
+            scope.cancel()
+
+        rig.host.tools.register(give_up)
+        async with anyio.create_task_group() as tasks:
+            await rig.run("await tools.give_up()\nwhile True:\n    pass")
     assert scope.cancelled_caught
     types = [type_ for type_, _ in await rig.events()]
     assert types == ["tool/call", START, SETTLE, "tool/result"]

@@ -166,6 +166,7 @@ def test_the_index_is_a_comment_behind_the_declarations_of_the_two_calls(form: A
     sdk = Catalogue(SMALL).index(form, CALLS)
     module = ast.parse(sdk.block)
     protocol = next(node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Tools")
+    assert not sdk.block.endswith("\n")
     assert [node.name for node in protocol.body if isinstance(node, ast.AsyncFunctionDef)] == ["describe", "search"]
     expected = index_lines({one.name: one.description for one in SMALL}, form)
     assert index_of(sdk.block) == [f"# {line}" if line else "#" for line in expected]

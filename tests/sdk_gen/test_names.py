@@ -49,3 +49,13 @@ def test_names_that_python_can_spell_mean_themselves(name):
 )
 def test_method_names(name, method):
     assert is_method_name(name) is method
+
+
+@pytest.mark.contract("G16", "G21")
+@pytest.mark.parametrize("hidden", ["\u034f", "\u115f", "\u17b4", "\u180b", "\ufe00", "\U000e0100", "\U000e01ef"])
+def test_a_name_with_characters_that_nobody_sees_is_none_that_python_can_spell(hidden):
+    name = f"a{hidden}"
+    assert name.isidentifier()
+    assert not is_method_name(name)
+    assert not is_field_name(name)
+    assert camel(name) == "A"

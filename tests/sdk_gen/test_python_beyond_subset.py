@@ -192,6 +192,31 @@ def test_definitions_that_double_at_each_step_stay_small():
             {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False},
             ["# items in order: str, int", "x: list[str | int]"],
         ),
+        (
+            {
+                "type": "array",
+                "prefixItems": [{"type": "string", "format": "time"}, {"type": "string", "format": "date"}],
+                "minItems": 2,
+                "maxItems": 2,
+            },
+            ['# exactly 2 items: str, str; item 1: format "time"; item 2: format "date"', "x: list[str]"],
+        ),
+        (
+            {"type": "array", "prefixItems": [{"type": "string"}], "items": False, "minItems": float("inf")},
+            ["# minItems Infinity; items in order: str", "x: list[str]"],
+        ),
+        (
+            {
+                "type": "array",
+                "prefixItems": [{"type": "string"}],
+                "items": {"type": "integer", "minimum": 0},
+                "minItems": 2,
+            },
+            [
+                "# minItems 2; items in order: str, then any number of int; further items: minimum 0",
+                "x: list[str | int]",
+            ],
+        ),
         ({"not": {"type": "string"}}, ['# not {"type": "string"}', "x: Any"]),
         ({"type": "array", "default": [[[[1]]]]}, ["# default [[[[...]]]]", "x: list[Any]"]),
         ({"type": "string", "default": "v" * 500}, ['# default "' + "v" * 156 + "...", "x: str"]),
@@ -336,3 +361,23 @@ def test_renders_near_the_recursion_limit():
     while frame is not None:
         frame, depth = frame.f_back, depth + 1
     assert descend(sys.getrecursionlimit() - depth - 120).count("(TypedDict)") == 300
+
+
+@pytest.mark.contract("G13")
+@pytest.mark.parametrize(
+    ("schema", "annotation"),
+    [
+        ({"anyOf": [{"$ref": "#/$defs/A"}, {"type": "string"}, {"$ref": "#/$defs/A"}]}, "Any | str"),
+        ({"anyOf": [{"$ref": "#/$defs/B"}, {"type": "string"}]}, "Any | int | str"),
+        ({"type": "array", "items": {"anyOf": [{"type": "null"}, {"type": ["string", "null"]}]}}, "list[None | str]"),
+        ({"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]}, "int | list[int]"),
+    ],
+)
+def test_a_union_has_each_type_once(schema, annotation):
+    definitions = {
+        "A": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "string"}]},
+        "B": {"anyOf": [{"$ref": "#/$defs/B"}, {"type": "integer"}, {"$ref": "#/$defs/A"}]},
+    }
+    field = {"type": "object", "properties": {"x": schema}, "required": ["x"], "$defs": definitions}
+    assert f"    x: {annotation}\n" in block(field)
+    assert json_schema_to_py({**schema, "$defs": definitions}) == annotation

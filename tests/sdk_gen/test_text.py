@@ -73,3 +73,20 @@ def test_json_may_be_deep_shared_or_circular_without_harm():
     circular.append(circular)
     assert is_json(circular)
     assert value_text(circular) == "[[[[...]]]]"
+
+
+@pytest.mark.contract("G22")
+@pytest.mark.parametrize(
+    "hidden",
+    "\u00ad\u034f\u115f\u17b5\u180e\u200b\u2062\u2800\u3164\ufe0d\uffa0"
+    "\U0001bca0\U0001d173\U000e0001\U000e0041\U000e0100\U000e01ef\U000e0fff",
+)
+def test_what_nobody_sees_is_escaped(hidden):
+    assert hidden not in comment_text(f"pay{hidden}load")
+    assert hidden not in quoted(f"pay{hidden}load")
+    assert ast.literal_eval(quoted(hidden)) == hidden
+
+
+def test_what_words_and_emoji_need_stays():
+    for text in ("❤️", "☎︎", "👩‍💻", "می‌خواهم", "क्‍ष"):
+        assert comment_text(text) == text

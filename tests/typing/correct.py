@@ -216,3 +216,62 @@ async def work(host: ptc.Host, agent: ptc.Agent, arguments: ptc.JsonObject) -> l
     result = batch.results[0].result
     value: ptc.JsonValue = result.value if isinstance(result, ptc.ToolSuccess) else None
     return [*result.content, ptc.text_block(str(value)), ptc.text_block(await own_event(host, agent))]
+
+
+# Background jobs
+
+
+class Batch:
+    """Work with a protocol of its own."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str | None] = []
+
+    async def _end(self) -> ptc.JobOutcome:
+        return ptc.JobOutcome(status="completed", output="all of it")
+
+    @property
+    def done(self) -> Awaitable[ptc.JobOutcome]:
+        return self._end()
+
+    def cancel(self, reason: str | None = None) -> None:
+        self.reasons.append(reason)
+
+
+async def wake(agent: ptc.Agent) -> None:
+    agent.take_notices()
+
+
+async def background(host: ptc.Host, agent: ptc.Agent) -> list[str]:
+    seen: list[str] = []
+
+    def note(job: ptc.JobSnapshot, owner: ptc.Agent | None) -> None:
+        seen.append(f"{job.id} {job.status} {owner is None}")
+
+    async def ends() -> dict[str, str]:
+        return {"status": "failed", "detail": "exit code 1"}
+
+    async def count(job: ptc.JobContext) -> str:
+        job.write("one ")
+        return "two"
+
+    async with ptc.Jobs(host, on_wake=wake) as jobs:
+        jobs.install(host.tools, default_wait_ms=1_000)
+        jobs.on_done(note)
+        jobs.on_change(lambda change: seen.append(f"{change.what} {change.job.kind}"))
+
+        @ptc.tool
+        async def start_count(run: ptc.ToolRunContext) -> ptc.JobHandle:
+            return await jobs.spawn(count, kind="count", label="numbers", owner=run.agent, call=run.exec)
+
+        agent.tools.register(start_count)
+        await agent.execute([ptc.ToolCall(name="start_count")])
+        await jobs.start(kind="batch", label="a batch", run=Batch)
+        handle = await jobs.start(
+            kind="run", label="a run", run=lambda: ptc.JobRun(cancel=lambda reason: None, done=ends())
+        )
+        for job in [*jobs.snapshots(caller=agent), jobs.get(handle["jobId"])]:
+            await jobs.wait(job.id, 5_000, caller=agent)
+        seen.append(jobs.read("count-1", caller=agent).text + jobs.read("batch-1").text)
+        seen.append(jobs.kill("run-1", "late").outcome)
+    return seen

@@ -273,3 +273,24 @@ def set_up(host: ptc.Host, agent: ptc.Agent) -> None:
 async def changes_the_view(view: ptc.DispatchView, next: ptc.Next[ptc.ToolExecutionResult]) -> ptc.ToolExecutionResult:
     view.name = "other"  # expect: reportAttributeAccessIssue
     return await next()
+
+
+def counts_at_once(job: ptc.JobContext) -> str:
+    return "not awaited"
+
+
+async def counts_numbers(job: ptc.JobContext) -> int:
+    return 3
+
+
+async def begins_later() -> ptc.JobRun:
+    raise NotImplementedError
+
+
+async def background(host: ptc.Host, jobs: ptc.Jobs) -> None:
+    await jobs.spawn(counts_at_once, kind="count", label="numbers")  # expect: reportArgumentType
+    await jobs.spawn(counts_numbers, kind="count", label="numbers")  # expect: reportArgumentType
+    await jobs.start(kind="run", label="a run", run=begins_later)  # expect: reportArgumentType
+    jobs.install(host)  # expect: reportArgumentType
+    jobs.on_done(lambda job: None)  # expect: reportArgumentType
+    ptc.JobOutcome(status="running")  # expect: reportArgumentType

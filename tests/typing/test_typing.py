@@ -167,3 +167,12 @@ def test_what_a_type_checker_finds_is_refused_when_it_runs_too() -> None:
         untyped.on("tools/result", later)
     with pytest.raises(ptc.ToolRegistrationError, match="a guard must answer at once"):
         untyped.tools.guard(later)
+
+
+@pytest.mark.anyio
+async def test_background_jobs_run_as_they_are_typed(correct: ModuleType) -> None:
+    async with ptc.Host() as host:
+        seen = await correct.background(host, host.agent("typed"))
+    told = seen.index("one twoall of it")
+    assert {"count-1 completed False", "batch-1 completed True", "run-1 failed True", "started run"} < set(seen[:told])
+    assert seen[told + 1 :] == ["already-finished", "removed count", "removed batch", "removed run"]

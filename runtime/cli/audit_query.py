@@ -1,0 +1,132 @@
+"""`ptc audit query`: what it prints, and what a call looks like on one line and as one JSON object.
+
+`ptc audit query --json` prints JSON Lines, one object for each call, the latest first:
+
+    {"session", "agent", "run": "SESSION/NUMBER", "callId", "parentCallId", "tool", "arguments", "outcome", "error",
+     "decision", "line", "started", "durationMs", "seq", "settledSeq"}
+
+The keys are those of `ptc audit show --json`, which has the content, the approvals and the program as well. `run` is
+null when the record does not tell.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
+
+from ...registry.lossless import to_json_text
+from ..log.times import iso
+from .terminal import cut, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..log.query import Findings, FoundCall
+    from ..log.reading import Call
+
+__all__ = ["OUTCOME_STYLES", "call_line", "call_object", "json_line", "print_findings", "short_duration", "why_text"]
+
+OUTCOME_STYLES: Final = {
+    "ok": "green",
+    "failed": "red",
+    "denied": "magenta",
+    "cancelled": "yellow",
+    "outcome unknown": "bold yellow",
+}
+
+_NAME_BYTES: Final = 80
+_ARGUMENT_BYTES: Final = 160
+_WHY_BYTES: Final = 160
+
+
+def call_object(found: FoundCall) -> dict[str, Any]:
+    """Returns a found call as `--json` has it."""
+    call = found.call
+    error, decision = call.error, call.decision
+    return {
+        "session": found.session,
+        "agent": found.agent,
+        "run": None if found.run is None else f"{found.session}/{found.run}",
+        "callId": call.call_id,
+        "parentCallId": call.parent_call_id,
+        "tool": call.name,
+        "arguments": call.arguments,
+        "outcome": call.outcome,
+        "error": None if error is None else {"name": error.name, "code": error.code, "reason": error.reason},
+        "decision": None
+        if decision is None
+        else {"outcome": decision.outcome, "by": decision.by, "approval": decision.approval},
+        "line": call.line,
+        "started": iso(call.started_us),
+        "durationMs": call.duration_ms,
+        "seq": call.seq,
+        "settledSeq": call.settled_seq,
+    }
+
+
+def json_line(value: object) -> str:
+    """Returns a value as one line of JSON in printable ASCII alone."""
+    return json.dumps(value, allow_nan=False, separators=(", ", ": ")).replace("\x7f", "\\u007f")
+
+
+def print_findings(console: Console, found: Findings) -> None:
+    """Prints calls, one on each line, and whether there are more."""
+    for call in found.calls:
+        console.print(call_line(call), soft_wrap=True)
+    if not found.calls:
+        console.print(Text("no call fits"))
+    if found.more:
+        console.print(Text("older calls that fit are not shown; --limit shows more", "dim"))
+
+
+def call_line(found: FoundCall) -> Text:
+    """Returns a call on one line: when, who, where, what, how it ended, how long it took, why, and its arguments."""
+    call = found.call
+    line = Text(f"{iso(call.started_us)[:23].replace('T', ' ')}  ", "dim")
+    line = Text.assemble(line, visible(cut(found.agent, _NAME_BYTES)[0]), "  ")
+    line.append(f"{found.session}/{'?' if found.run is None else found.run}")
+    line.append_text(Text.assemble("  ", visible(cut(call.name, _NAME_BYTES)[0], "bold"), "  "))
+    line.append(call.outcome, OUTCOME_STYLES[call.outcome])
+    if call.duration_ms is not None:
+        line.append(f"  {short_duration(call.duration_ms)}")
+    why = why_text(call)
+    if why:
+        line.append_text(Text.assemble("  ", _cut(why, _WHY_BYTES)))
+    arguments = call.arguments if isinstance(call.arguments, str) else to_json_text(call.arguments)
+    line.append_text(Text.assemble("  ", _cut(arguments, _ARGUMENT_BYTES)))
+    return line
+
+
+def why_text(call: Call) -> str:
+    """Returns who decided about a call, and which error it ended with; nothing when neither is recorded."""
+    parts: list[str] = []
+    decision, error = call.decision, call.error
+    if decision is not None:
+        approval = f" (asked: {decision.approval})" if decision.approval else ""
+        parts.append(f"{decision.outcome} by {decision.by or 'policy'}{approval}")
+    if error is not None:
+        parts.append(f"{error.code}{f': {error.reason}' if error.reason else ''}")
+    return ", ".join(parts)
+
+
+def short_duration(milliseconds: float) -> str:
+    """Returns a duration with about three digits and its unit."""
+    if milliseconds < 100:
+        digits = 2 if milliseconds < 10 else 1
+        return f"{milliseconds:.{digits}f} ms"
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1_000
+    if seconds < 100:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    minutes, seconds = divmod(int(seconds), 60)
+    if minutes < 100:
+        return f"{minutes}m {seconds:02}s"
+    return f"{minutes // 60:,}h {minutes % 60:02}m"
+
+
+def _cut(text: str, limit: int) -> Text:
+    kept, note = cut(text, limit)
+    return Text.assemble(visible(kept), "…" if note else "")
