@@ -20,6 +20,7 @@ from ..registry import (
     run_batch,
 )
 from ..registry import NativeExecutor as BoundNativeExecutor
+from ..registry.events import describe_answer
 from ..sandbox.seam import Sandbox
 from .discovery import Discovery, SdkBudget
 from .preflight import Preflight
@@ -86,7 +87,8 @@ class PtcExecutor:
         preflight: checks each program against the types of its tools before it runs; `None` runs programs as they are.
 
     Raises:
-        ValueError: for a cap or a budget that is not a positive integer.
+        ValueError: for a cap or a budget that is not a positive integer, and for what has no meaning without a budget.
+        TypeError: `count_tokens`, `discovery` or `preflight` is none.
     """
 
     def __init__(
@@ -100,6 +102,16 @@ class PtcExecutor:
         discovery: Discovery | None = None,
         preflight: Preflight | None = None,
     ) -> None:
+        for name, given, fits, wanted in (
+            ("count_tokens", count_tokens, callable(count_tokens), "a function that takes a text"),
+            ("discovery", discovery, isinstance(discovery, Discovery), "a Discovery(...)"),
+            ("preflight", preflight, isinstance(preflight, Preflight), "a Preflight(...)"),
+        ):
+            if given is not None and not fits:
+                raise TypeError(f"{name} must be {wanted}, not {describe_answer(given)}")
+        for name, given in (("count_tokens", count_tokens), ("discovery", discovery)):
+            if given is not None and sdk_budget is None:
+                raise ValueError(f"{name} says how a budget is kept, and there is none; give sdk_budget as well")
         self.sandbox = sandbox
         self.max_parallel_tool_calls = positive_cap("max_parallel_tool_calls", max_parallel_tool_calls)
         self.max_parallel_sub_calls = positive_cap("max_parallel_sub_calls", max_parallel_sub_calls)

@@ -200,7 +200,7 @@ class _Program:
             ProgramRefusedError: it must not run.
         """
         view: ToolView = self._pipeline.registry.view(self._outer.agent, self._outer.tool_set)
-        tools = [*view.definitions.values(), *self._provide(view)]
+        tools = [*view.definitions.values(), *self._provided(view)]
         try:
             await preflight.admit(code, tools, call_id=self._outer.call_id, log=self._log(), signal=self._run.signal)
         except ProgramRefusedError:
@@ -274,9 +274,17 @@ class _Program:
         """Binds the tools that the calling agent may see in this step (contract E10, E11)."""
         view: ToolView = self._pipeline.registry.view(self._outer.agent, self._outer.tool_set)
         members = {schema.name: self._member(schema) for schema in view.schemas() if schema.name != RUN_CODE}
-        for provided in self._provide(view):
+        for provided in self._provided(view):
             members[provided.name] = self._member(schema_of(provided), provided)
         return Namespace(NAMESPACE, members, _ERROR_CLASS)
+
+    def _provided(self, view: ToolView) -> Sequence[ToolDefinition]:
+        """Returns the executor's own tools for this view; what goes wrong there is the host's, and not the model's."""
+        try:
+            return self._provide(view)
+        except Exception as fault:  # noqa: BLE001 - a function of the host's, for example one that counts tokens
+            self._fail(fault)
+            raise RuntimeError(_FAULT) from None
 
     def _member(self, schema: ToolSchema, provided: ToolDefinition | None = None) -> Member:
         schema = replace(schema, parameters=freeze(schema.parameters))  # policies are shown it (contract E11)

@@ -80,9 +80,9 @@ class NightShift:
     """A person who reads each question, says yes to the first one and no to the second."""
 
     def __init__(self) -> None:
-        self.answers = ["allowed-once", "rejected"]
+        self.answers: list[ptc.ApprovalOutcome] = ["allowed-once", "rejected"]
 
-    async def answer(self, _request: ptc.ApprovalRequest, _go_on: Any) -> str:
+    async def answer(self, _request: ptc.ApprovalRequest, _go_on: Any) -> ptc.ApprovalOutcome:
         await anyio.sleep(0.1)
         return self.answers.pop(0)
 

@@ -21,12 +21,6 @@ from ptc.sdk_gen import render_python
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def make_sandbox() -> Callable[..., ptc.Sandbox]:
-    """One backend for all: what is tested here is the same for both, and the other tests of the runtime have both."""
-    return ptc.WasmSandbox
-
-
 START, SETTLE = "tool/ptc-dispatch-start", "tool/ptc-dispatch"
 SMALL = 1_000
 """A budget that the tools of these tests are beyond, and their index is not."""
@@ -159,6 +153,39 @@ async def test_the_tokens_are_counted_as_the_host_says(told: Rig) -> None:
     taken = len(counted)
     assert agent.describe().prompt == prompt
     assert len(counted) == taken  # the same tools are not counted again
+
+
+async def test_a_counter_that_fails_is_the_hosts_to_know_and_not_the_models(rig: Rig) -> None:
+    def count(text: str) -> int:
+        raise LookupError("/secret/vocabulary.bin is not there")
+
+    agent = rig.agent(count_tokens=count)
+    with pytest.raises(LookupError, match="vocabulary"):
+        agent.describe()
+    with pytest.raises(ptc.ToolBatchExecutionError, match="vocabulary") as caught:
+        await agent.run_code("return 1")
+    (outcome,) = caught.value.results
+    assert outcome.result.is_error
+    assert "secret" not in outcome.result.text
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "says"),
+    [
+        ({"count_tokens": 3}, TypeError, "count_tokens must be a function"),
+        ({"discovery": "search"}, TypeError, r"discovery must be a Discovery\(...\)"),
+        ({"preflight": True}, TypeError, r"preflight must be a Preflight\(...\)"),
+        ({"sdk_budget": None, "count_tokens": len}, ValueError, "count_tokens.*give sdk_budget as well"),
+        ({"sdk_budget": None, "discovery": ptc.Discovery()}, ValueError, "discovery.*give sdk_budget as well"),
+    ],
+    ids=str,
+)
+def test_options_that_mean_nothing_are_refused_at_once(
+    options: dict[str, Any], kind: type[Exception], says: str
+) -> None:
+    given: dict[str, Any] = {"sdk_budget": SMALL, **options}
+    with pytest.raises(kind, match=says):
+        ptc.PtcExecutor(sandbox=NoSandbox(), **given)  # type: ignore[arg-type]
 
 
 async def test_the_host_is_told_when_even_the_shortest_text_is_beyond_the_budget(
