@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 
@@ -25,6 +26,14 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     # To be registered now is in time for the plugin's own options.
     pluginmanager.register(_plugin("contract_report"))
     pluginmanager.register(_plugin("typescript_compiler"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    # What a test has logged may hold lone surrogates, and reports cross between processes as UTF-8.
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
 
 
 @pytest.fixture(params=["asyncio", "trio"])

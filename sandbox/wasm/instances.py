@@ -74,7 +74,7 @@ class Instances:
         self._threads = Threads("ptc-run")
         self._loading = SharedWork("ptc-load", self._load_once)
         self._makers = Makers(self._threads, self._make, self.let_go, _MAKE_AT_ONCE)
-        self._tender: threading.Thread | None = None
+        self._tending = False
         self._in_use = 0
 
     def after_fork(self) -> None:
@@ -190,12 +190,17 @@ class Instances:
     # Tending
 
     def _tend_soon(self) -> None:
-        # It is not alive in a process that has been forked while it was.
-        if self._tender is not None and self._tender.is_alive():
+        if self._tending:
             self._changed.notify_all()
         elif not self._closed and (self._spent or self._wants_ready()):
-            self._tender = threading.Thread(target=self._tend, name="ptc-instances", daemon=True)
-            self._tender.start()
+            # Not started here: that may take milliseconds, for which the lock would keep the event loop waiting.
+            self._tending = True
+            self._threads.start(self._tend).add_done_callback(self._tended)
+
+    def _tended(self, tending: Future[None]) -> None:
+        if tending.exception() is not None:  # there was no thread for it; the next run that ends tries again
+            with self._changed:
+                self._tending = False
 
     def _wants_ready(self) -> bool:
         return len(self._ready) < self._wanted and not self._failed
@@ -204,7 +209,7 @@ class Instances:
         while True:
             with self._changed:
                 if not self._wait_for_work():
-                    self._tender = None
+                    self._tending = False
                     return
                 spent = self._spent.popleft() if self._spent else None
             if spent is not None:
@@ -277,11 +282,7 @@ class Instances:
         """
         with self._changed:
             self._closed = True
-            tender = self._tender
             self._changed.notify_all()
-        if tender is not None:
-            tender.join()
-        with self._changed:
             self._changed.wait_for(lambda: not self._in_use)
         self._threads.join()
         with self._changed:
