@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -26,6 +27,9 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     # To be registered now is in time for the plugin's own options.
     pluginmanager.register(_plugin("contract_report"))
     pluginmanager.register(_plugin("typescript_compiler"))
+    # The width of whoever runs the tests, which pytest-xdist gives to its workers, is not what they expect.
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
 
 
 @pytest.hookimpl(wrapper=True)

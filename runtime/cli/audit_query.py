@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ...registry.lossless import to_json_text
 from ..log.times import iso
-from .terminal import cut, visible
+from .terminal import cut, print_line, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,7 +74,7 @@ def json_line(value: object) -> str:
 def print_findings(console: Console, found: Findings) -> None:
     """Prints calls, one on each line, and whether there are more."""
     for call in found.calls:
-        console.print(call_line(call), soft_wrap=True)
+        print_line(console, call_line(call))
     if not found.calls:
         console.print(Text("no call fits"))
     if found.more:
@@ -86,7 +86,7 @@ def call_line(found: FoundCall) -> Text:
     call = found.call
     line = Text(f"{iso(call.started_us)[:23].replace('T', ' ')}  ", "dim")
     line = Text.assemble(line, visible(cut(found.agent, _NAME_BYTES)[0]), "  ")
-    line.append(f"{found.session}/{'?' if found.run is None else found.run}")
+    line.append_text(visible(f"{found.session}/{'?' if found.run is None else found.run}"))
     line.append_text(Text.assemble("  ", visible(cut(call.name, _NAME_BYTES)[0], "bold"), "  "))
     line.append(call.outcome, OUTCOME_STYLES[call.outcome])
     if call.duration_ms is not None:

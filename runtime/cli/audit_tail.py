@@ -17,7 +17,7 @@ from ...registry.lossless import to_json_text
 from ..log.follow import CallFollower
 from ..log.times import iso
 from .audit_query import OUTCOME_STYLES, call_object, json_line, short_duration, why_text
-from .terminal import console, cut, visible
+from .terminal import console, cut, print_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def tail(
                         if json:
                             sys.stdout.write(_json(news) + "\n")
                         else:
-                            screen.print(_line(news), soft_wrap=True)
+                            print_line(screen, _line(news))
                 for problem in follower.unreadable:
                     say(problem)
                 follower.unreadable.clear()
@@ -95,7 +95,7 @@ def _json(news: CallNews) -> str:
 def _line(news: CallNews) -> Text:
     found, call = news.found, news.found.call
     line = Text.assemble((f"{iso(news.time_us)[11:23]}  ", "dim"), visible(cut(found.agent, _NAME_BYTES)[0]))
-    line.append(f"  {found.session}/{'?' if found.run is None else found.run}  ")
+    line.append_text(visible(f"  {found.session}/{'?' if found.run is None else found.run}  "))
     inside = "  " if call.parent_call_id is not None else ""
     line.append(inside)
     name = visible(cut(call.name, _NAME_BYTES)[0], "bold")

@@ -13,7 +13,7 @@ from rich.text import Text
 from .audit_object import iso
 from .audit_query import OUTCOME_STYLES
 from .audit_waterfall import content_text, print_field, print_waterfall
-from .terminal import cut, escaped_lines, visible
+from .terminal import cut, escaped_lines, print_line, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def print_listing(console: Console, log: Path, listing: Listing) -> None:
     for session, run in listing.runs:
         what = run.description or (run.call.name if run.call else "(the model's call was not recorded)")
         table.add_row(
-            Text(run.id),
+            visible(run.id),
             Text(iso(run.started_us)[:19].replace("T", " ")),
             visible(cut(session.agent, _NAME_BYTES)[0]),
             visible(cut(what, _NAME_BYTES)[0]),
@@ -63,7 +63,7 @@ def print_runs(console: Console, found: Found, *, full: bool) -> None:
     """Prints runs with their programs, their calls and their results; `full` cuts nothing."""
     session = found.reading.session
     labels = "  ".join(f"{key}={value}" for key, value in session.labels.items())
-    _line(console, Text.assemble("session  ", Text(session.id, "bold"), "  agent ", visible(session.agent)))
+    _line(console, Text.assemble("session  ", visible(session.id, "bold"), "  agent ", visible(session.agent)))
     _line(console, Text(f"opened   {iso(session.opened_us)}  {session.events} events"))
     if labels:
         _line(console, Text.assemble("labels   ", visible(labels)))
@@ -80,7 +80,7 @@ def print_runs(console: Console, found: Found, *, full: bool) -> None:
 
 def _print_run(console: Console, run: Run, *, full: bool) -> None:
     call = run.call
-    head = Text.assemble("run ", Text(run.id, "bold"), "  ", _outcome(run.outcome))
+    head = Text.assemble("run ", visible(run.id, "bold"), "  ", _outcome(run.outcome))
     head.append(f"  {_duration(call.duration_ms if call else None)}  started {iso(run.started_us)}")
     _line(console, head)
     if run.description is not None:
@@ -157,5 +157,4 @@ def _note(console: Console, margin: str, note: str | None) -> None:
 
 
 def _line(console: Console, text: Text) -> None:
-    """Prints one line as long as it is: what a terminal folds must not be broken in a file."""
-    console.print(text, soft_wrap=True)
+    print_line(console, text)

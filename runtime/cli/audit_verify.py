@@ -22,7 +22,7 @@ from rich.text import Text
 from ..log.anchor import AnchorError, read_anchors
 from ..log.sqlite_reader import read_snapshot
 from .audit_find import NoSuchRunError, one_session
-from .terminal import visible
+from .terminal import print_line, visible
 
 if TYPE_CHECKING:
     import sqlite3
@@ -140,4 +140,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _print(console: Console, line: Text) -> None:
-    console.print(line, soft_wrap=True)
+    print_line(console, line)

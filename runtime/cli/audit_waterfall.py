@@ -24,7 +24,7 @@ from rich.text import Text
 
 from ...registry.lossless import to_json_text
 from .audit_query import OUTCOME_STYLES, short_duration
-from .terminal import cut, escaped_lines, visible
+from .terminal import can_encode, cut, escaped_lines, folded, print_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -114,7 +114,7 @@ class _Picture:
         self._console = console
         self._run = run
         self._full = full
-        self._plain = not _can_encode("█░✗⊘┤│├┆→…")
+        self._plain = not can_encode("█░✗⊘┤│├┆→…")
         self._width = screen_width(console)
         self._start_us = run.started_us
         self._end_us = _end_us(run)
@@ -257,22 +257,14 @@ class _Picture:
         """Folds a line that a terminal would fold without our margin; in a file it stays whole."""
         if not sys.stdout.isatty() or line.cell_len <= width:
             return [line]
-        offsets: list[int] = []
-        used = 0
-        for at, char in enumerate(line.plain):
-            size = cell_len(char)
-            if used + size > width:
-                offsets.append(at)
-                used = 0
-            used += size
-        return list(line.divide(offsets))
+        return folded(line, width, width)
 
     def _own(self, signs: str) -> str:
         """Returns our own signs as the terminal has them; foreign text keeps its own."""
         return signs.translate(_PLAIN) if self._plain else signs
 
     def _line(self, text: Text) -> None:
-        self._console.print(text, soft_wrap=True)
+        print_line(self._console, text, self._own("       ┆ "))
 
 
 # Words ---------------------------------------------------------------------------------------------------------------
@@ -317,7 +309,7 @@ def print_field(console: Console, margin: str, label: str, value: str, limit: in
     """Prints a value with its label on one line; `limit` is in bytes, and `None` cuts nothing."""
     kept, note = cut(value, limit)
     line = Text.assemble((margin, "dim"), (f"{label:<9}  ", "dim"), visible(kept), (f" {note}" if note else "", "dim"))
-    console.print(line, soft_wrap=True)
+    print_line(console, line)
 
 
 def _flat(text: str) -> str:
@@ -381,11 +373,3 @@ def _cut_to(value: str, columns: int) -> Text:
         kept = kept[: -max(1, over // 10)]
     missing = size - len(kept.encode("utf-8", "surrogatepass"))
     return Text.assemble(visible(kept), (f"… {missing:,} more bytes", "dim"))
-
-
-def _can_encode(signs: str) -> bool:
-    try:
-        signs.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -11,13 +11,14 @@ import re
 import sys
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["console", "cut", "escaped_lines", "visible"]
+__all__ = ["can_encode", "console", "cut", "escaped_lines", "folded", "print_line", "visible"]
 
 _ESCAPE_STYLE: Final = "reverse"
 
@@ -25,6 +26,9 @@ _INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa
 """Characters that Unicode counts as printable, and that show nothing."""
 
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+_REST: Final = "    ┆ "
+"""What further rows of a line begin with; no line of ours begins so."""
 
 _PIPE_WIDTH: Final = 240
 """The width of a table that goes into a file or a pipe, in columns."""
@@ -42,6 +46,47 @@ def visible(text: str, style: str = "") -> Text:
     for piece, is_escape in _pieces(text):
         shown.append(piece, _ESCAPE_STYLE if is_escape else None)
     return shown
+
+
+def print_line(console: Console, line: Text, margin: str = _REST) -> None:
+    """Prints one line as long as it is: what a terminal folds must not be broken in a file.
+
+    A terminal would begin the next row at its left edge, where foreign text could pass for a line of ours. So we fold
+    for it, and further rows have a margin.
+
+    Args:
+        console: where to.
+        line: the line; foreign text in it is `visible`, so that line feeds are our own.
+        margin: what further rows begin with.
+    """
+    if not sys.stdout.isatty() or line.cell_len <= console.width or "\n" in line.plain:
+        console.print(line, soft_wrap=True)
+        return
+    rest = margin if can_encode(margin) else margin.replace("┆", ":")
+    for at, row in enumerate(folded(line, console.width, max(1, console.width - len(rest)))):
+        console.print(Text.assemble((rest, "dim"), row) if at else row, soft_wrap=True)
+
+
+def folded(line: Text, first: int, others: int) -> list[Text]:
+    """Cuts a line into rows; the first may take so many columns, and the others so many."""
+    offsets: list[int] = []
+    used = 0
+    for at, char in enumerate(line.plain):
+        size = cell_len(char)
+        if used + size > (others if offsets else first):
+            offsets.append(at)
+            used = 0
+        used += size
+    return list(line.divide(offsets))
+
+
+def can_encode(signs: str) -> bool:
+    """Returns whether standard output has these characters."""
+    try:
+        signs.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def escaped_lines(text: str) -> list[Text]:

@@ -48,7 +48,7 @@ class FieldRules:
             if not plain_name(name):
                 raise ValueError(f"the name of a field must have letters or digits: {name!r}")
         self._names = frozenset(plain_name(name) for name in names if "*" not in name)
-        self._patterns = [_pattern(name) for name in names if "*" in name]
+        self._patterns = [_parts(name) for name in names if "*" in name]
         self.named = bool(names)
         self.spaced = any(re.search(r"[^\w*-]", name) for name in names)
         self.start: Places = tuple((_steps(path), 0) for path in _texts("paths", paths))
@@ -61,7 +61,7 @@ class FieldRules:
         if not self.named:
             return False
         name = plain_name(key)
-        return name in self._names or any(pattern.fullmatch(name) for pattern in self._patterns)
+        return name in self._names or any(_has_parts(name, parts) for parts in self._patterns)
 
     def step(self, places: Places, key: str | int) -> tuple[bool, Places]:
         """Goes one step on from `places`: returns whether a path ends there, and the places to go on from."""
@@ -104,9 +104,24 @@ def _texts(what: str, given: Iterable[str]) -> list[str]:
     return texts
 
 
-def _pattern(name: str) -> re.Pattern[str]:
-    # Several stars in a row are one: so no name takes long.
-    return re.compile(".*".join(re.escape(plain_name(part)) for part in re.split(r"\*+", name)), re.DOTALL)
+def _parts(name: str) -> tuple[str, ...]:
+    """Returns what stands between the stars of a name; the first and the last part may be empty."""
+    return tuple(plain_name(part) for part in re.split(r"\*+", name))
+
+
+def _has_parts(name: str, parts: tuple[str, ...]) -> bool:
+    """Returns whether a name is what the parts say; each is looked for once, so that no name takes long."""
+    first, *middle, last = parts
+    end = len(name) - len(last)
+    place = len(first)
+    if place > end or not (name.startswith(first) and name.endswith(last)):
+        return False
+    for part in middle:
+        place = name.find(part, place, end)
+        if place < 0:
+            return False
+        place += len(part)
+    return True
 
 
 def _steps(path: str) -> tuple[str | int | None, ...]:

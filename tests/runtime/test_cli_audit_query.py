@@ -276,3 +276,16 @@ def test_memory_is_that_of_the_answer(tmp_path: Path) -> None:
 
 def test_patterns_are_those_of_file_names() -> None:
     assert fnmatchcase("del[x]", "del[[]x]")  # what the queries above rely on
+
+
+@pytest.mark.parametrize("command", [("list",), ("show",), ("query",), ("verify",)])
+def test_a_session_id_that_was_changed_in_the_file_steers_nothing(log: Path, command: tuple[str, ...]) -> None:
+    """No log writes such an id; who works on the file can, and the auditor's terminal must not obey it."""
+    with sqlite3.connect(log) as connection:
+        connection.execute("DROP TRIGGER sessions_no_update")
+        connection.execute("UPDATE sessions SET id = id || char(27) || '[2J' || char(10) || 'run s/1  ok'")
+    connection.close()
+    done = run(*command, "--log", str(log))
+    assert "\\x1b[2J\\nrun s/1" in done.stdout
+    assert_printable(done.stdout)
+    assert not any(line.startswith("run s/1") for line in done.stdout.split("\n"))

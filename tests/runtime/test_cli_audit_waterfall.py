@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -133,10 +134,13 @@ def test_nothing_is_coloured_in_a_pipe_and_with_no_color(log: Path) -> None:
         assert b"denied" in done.stdout
 
 
-def test_on_a_terminal_no_line_is_wider_than_it(log: Path) -> None:
-    """The terminal would fold it without our margin, and what it begins a line with could pass for ours."""
+_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def on_terminal(log: Path, *arguments: str, until: str | None = None) -> list[str]:
+    """Returns the lines that a terminal of 80 columns gets; interrupts the command when it has printed `until`."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "ptc.runtime.cli", "audit", "show", "--log", str(log), session_of(log, "support")]
+    command = [sys.executable, "-m", "ptc.runtime.cli", "audit", *arguments, "--log", str(log)]
     environment = {**os.environ, "COLUMNS": "80", "LINES": "40", "TERM": "xterm", "PYTHONUTF8": "1", "NO_COLOR": "1"}
     process = subprocess.Popen(command, stdout=theirs, env=environment)
     os.close(theirs)
@@ -144,16 +148,63 @@ def test_on_a_terminal_no_line_is_wider_than_it(log: Path) -> None:
     try:
         while piece := os.read(ours, 65536):
             told += piece
+            if until is not None and until in _STYLES.sub("", told.decode(errors="replace")):
+                process.send_signal(signal.SIGINT)
+                until = None
     except OSError:  # what Linux says when the other side is closed
         assert told
     os.close(ours)
     assert process.wait() == 0
-    text = re.sub(r"\x1b\[[0-9;]*m", "", told.decode()).replace("\r\n", "\n")
-    lines = text.split("\n")
+    return _STYLES.sub("", told.decode()).replace("\r\n", "\n").split("\n")
+
+
+def test_on_a_terminal_no_line_is_wider_than_it(log: Path) -> None:
+    """The terminal would fold it without our margin, and what it begins a line with could pass for ours."""
+    lines = on_terminal(log, "show", session_of(log, "support"))
     first = next(n for n, line in enumerate(lines) if line.startswith("  program"))
     last = next(n for n, line in enumerate(lines) if line.startswith("  result"))
     assert any("┆" in line for line in lines)
     assert max(map(cell_len, lines[first:last])) <= 80
+
+
+async def write_forged(path: Path) -> None:
+    """Writes a run in which all foreign text is one long line that has what would pass for one of ours everywhere."""
+    forged = "".join(f"{'x' * 7}run s/9  ok  FORGED  {at:04}  " for at in range(40))
+    code = json.dumps({"code": f"# {forged}", "description": forged})
+    async with SqliteEventStore(path) as store:
+        session = Session(store, agent=forged, id="s")
+        call = {"turn": 1, "step": 1, "callId": forged, "name": "run_code", "arguments": code}
+        cites = await session.append("tool/call", call)
+        ids = {"rootCallId": forged, "parentCallId": forged, "subCallId": f"{forged}:ptc:1", "name": forged}
+        content: Any = [{"type": "text", "text": forged}]
+        error = {"name": "PolicyError", "code": "READ_ONLY", "reason": forged}
+        await session.append("tool/ptc-dispatch-start", {**ids, "arguments": forged})
+        await session.append(
+            "tool/ptc-dispatch", {**ids, "arguments": forged, "isError": True, "content": content, "error": error}
+        )
+        message = {"callId": forged, "isError": False, "content": content}
+        await session.append("tool/result", {"turn": 1, "step": 1, "message": message}, cites=cites)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "until"),
+    [
+        (("show",), None),
+        (("show", "--full"), None),
+        (("query",), None),
+        (("tail", "--since", "1d"), "< run_code"),
+    ],
+)
+def test_no_foreign_text_begins_a_row_of_a_terminal(
+    tmp_path: Path, arguments: tuple[str, ...], until: str | None
+) -> None:
+    path = tmp_path / "ptc.db"
+    anyio.run(write_forged, path)
+    lines = on_terminal(path, *arguments, until=until)
+    assert any("FORGED" in line for line in lines)
+    assert max(map(cell_len, lines)) <= 80
+    ours = re.compile(r" {4}|  (call|purpose|error|decision)  |session  s  agent |\d\d(\d\d-\d\d-\d\d \d\d)?:\d\d:")
+    assert [line for line in lines if ("FORGED" in line or "xxx" in line) and not ours.match(line)] == []
 
 
 async def write_many(path: Path, calls: int, lines: int, *, failing: frozenset[int] = frozenset()) -> None:

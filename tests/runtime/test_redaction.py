@@ -553,6 +553,10 @@ def test_a_path_that_is_none_is_refused(path: str) -> None:
         ("password: 4711, n: 1", "password: <4711>, n: 1"),
         ("password: null\npassword: None", "password: null\npassword: None"),
         ("os.environ['PASSWORD'] = 'hunter2'", "os.environ['PASSWORD'] = '<hunter2>'"),
+        ("b'x\\npassword=hunter2 y'", "b'x\\npassword=<hunter2> y'"),
+        ("C:\\temp password=hunter2", "C:\\temp password=<hunter2>"),
+        ("\x1b[31mpassword: hunter2", "\x1b[31mpassword: <hunter2>"),
+        ("npassword=hunter2", "npassword=hunter2"),
         ("api-key: a\nAPI_KEY: b\napiKey=c\nmy_api_key_2=d", "api-key: <a>\nAPI_KEY: <b>\napiKey=<c>\nmy_api_key_2=d"),
         ("the password is long; passwords: two", "the password is long; passwords: two"),
         ("Geheimzahl größe: 1, größe=2", "Geheimzahl größe: <1>, größe=<2>"),
@@ -653,6 +657,14 @@ def test_tokens_of_a_known_shape_are_found_wherever_they_are(secret: str) -> Non
     )
 
 
+@pytest.mark.parametrize("secret", [TOKEN, "AKIAIOSFODNN7EXAMPLE", "12345678:AA" + "h" * 33, "sk_live_" + "a1" * 12])
+@pytest.mark.parametrize("before", ["\\n", "\\x0a", "\\u000a", "%2F", "\x1b[32m", "\\x1b[1;31m", "\x1b[m"])
+def test_a_token_is_found_right_behind_an_escape(secret: str, before: str) -> None:
+    found = redactor(shapes=True)
+    assert found.text(f"b'it is{before}{secret}'", mark) == f"b'it is{before}<{secret}>'"
+    assert found.text(f"it is x{secret}", mark) == f"it is x{secret}"
+
+
 @pytest.mark.parametrize(
     ("text", "redacted"),
     [
@@ -724,10 +736,14 @@ def test_deep_values_are_walked_and_deep_documents_read_as_text() -> None:
         "-----BEGIN " * 20_000,
         "-----BEGIN PRIVATE KEY-----" * 9_000,
         "\\" * 200_000,
+        "-eyJaaaaaaaa" * 80_000,
+        "1ma" * 200_000,
+        "keypass" * 60_000 + ": x",
     ],
 )
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
+    redactor(["*key*pass*word"]).text(text, mark)
     redactor(["password"], ["a.b"], shapes=True).text(text, mark)
     redactor(["password"], shapes=True).plain(text, mark, program=True)
     assert time.process_time() - began < 10

@@ -232,7 +232,7 @@ async def test_other_threads_go_on_while_a_long_value_is_read(anyio_backend: str
     finally:
         sys.setswitchinterval(before)
     assert completion == Completion(value_json=LONG[name])
-    assert turns > 10
+    assert turns > 3  # one step would leave one turn at its beginning and one at its end
 
 
 @pytest.mark.contract("F34")
