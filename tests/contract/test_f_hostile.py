@@ -557,7 +557,7 @@ async def test_a_resolution_that_is_not_json_fails_that_call(
     async def act(guest: Guest) -> Ending:
         guest.submit(call(1, member="lossy"), call(2, "well"))
         with anyio.fail_after(30):
-            while len(guest.replies) < 2:  # what looks long, and a cycle does, is written in a thread
+            while len(guest.replies) < 2:  # noqa: ASYNC110 - a cycle looks long, and is written in a thread
                 await anyio.sleep(0.001)
         return guest.complete('["nothing"]')
 
