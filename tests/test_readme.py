@@ -79,7 +79,7 @@ def test_the_two_commands_are_there_and_install_what_they_need() -> None:
     assert run is not None
     assert run[1].startswith("python3 -m venv .venv && .venv/bin/pip install")
     assert test is not None
-    assert " && .venv/bin/python -m pytest" in test[1]
+    assert test[1].endswith(" && .venv/bin/python -m pytest -n auto --dist worksteal")
 
 
 def test_the_readme_names_only_files_that_exist() -> None:

@@ -33,7 +33,7 @@ _NAME_BYTES: Final = 200
 def print_listing(console: Console, log: Path, listing: Listing) -> None:
     """Prints the latest runs of a log as a table."""
     if not listing.runs:
-        _line(console, Text(f"{log} has no runs yet"))
+        print_line(console, Text(f"{log} has no runs yet"))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("RUN", no_wrap=True)
@@ -56,24 +56,24 @@ def print_listing(console: Console, log: Path, listing: Listing) -> None:
         )
     console.print(table)
     if listing.more:
-        _line(console, Text("older runs are not shown; --limit shows more", style="dim"))
+        print_line(console, Text("older runs are not shown; --limit shows more", style="dim"))
 
 
 def print_runs(console: Console, found: Found, *, full: bool) -> None:
     """Prints runs with their programs, their calls and their results; `full` cuts nothing."""
     session = found.reading.session
     labels = "  ".join(f"{key}={value}" for key, value in session.labels.items())
-    _line(console, Text.assemble("session  ", visible(session.id, "bold"), "  agent ", visible(session.agent)))
-    _line(console, Text(f"opened   {iso(session.opened_us)}  {session.events} events"))
+    print_line(console, Text.assemble("session  ", visible(session.id, "bold"), "  agent ", visible(session.agent)))
+    print_line(console, Text(f"opened   {iso(session.opened_us)}  {session.events} events"))
     if labels:
-        _line(console, Text.assemble("labels   ", visible(labels)))
+        print_line(console, Text.assemble("labels   ", visible(labels)))
     if not found.runs:
-        _line(console, Text("\nno runs"))
+        print_line(console, Text("\nno runs"))
     for run in found.runs:
-        _line(console, Text())
+        print_line(console, Text())
         _print_run(console, run, full=full)
     if found.reading.violations:
-        _line(console, Text("\nevents of this session that do not pair, and are in no run", "bold red"))
+        print_line(console, Text("\nevents of this session that do not pair, and are in no run", "bold red"))
         for violation in found.reading.violations:
             _field(console, 2, f"event {violation.seq}", f"{violation.call_id}: {violation.problem}", _limit(full))
 
@@ -82,12 +82,12 @@ def _print_run(console: Console, run: Run, *, full: bool) -> None:
     call = run.call
     head = Text.assemble("run ", visible(run.id, "bold"), "  ", _outcome(run.outcome))
     head.append(f"  {_duration(call.duration_ms if call else None)}  started {iso(run.started_us)}")
-    _line(console, head)
+    print_line(console, head)
     if run.description is not None:
         _field(console, 2, "purpose", run.description, _limit(full))
     _field(console, 2, "call", run.root_call_id, _limit(full))
     if call is None:
-        _line(console, Text("  the model's call was not recorded, only what its program called", "yellow"))
+        print_line(console, Text("  the model's call was not recorded, only what its program called", "yellow"))
     elif run.program is None:
         _field(console, 2, "tool", call.name, _limit(full))
         _field(console, 2, "arguments", str(call.arguments), _limit(full))
@@ -99,9 +99,9 @@ def _print_run(console: Console, run: Run, *, full: bool) -> None:
     _print_approvals(console, 2, call, full=full)
     if run.calls or run.program is not None:
         print_waterfall(console, run, full=full)
-    _line(console, Text("\n  result", "bold"))
+    print_line(console, Text("\n  result", "bold"))
     if call is None or call.content is None:
-        _line(console, Text("    outcome unknown: the run goes on, or its process ended before it was recorded"))
+        print_line(console, Text("    outcome unknown: the run goes on, or its process ended before it was recorded"))
         return
     _print_failure(console, 4, call, full=full)
     _block(console, "    │ ", content_text(call.content), None if full else _RESULT_BYTES)
@@ -147,14 +147,10 @@ def _field(console: Console, indent: int, label: str, value: str, limit: int | N
 def _block(console: Console, margin: str, value: str, limit: int | None) -> None:
     kept, note = cut(value, limit)
     for line in escaped_lines(kept):
-        _line(console, Text.assemble((margin, "dim"), line))
+        print_line(console, Text.assemble((margin, "dim"), line))
     _note(console, margin, note)
 
 
 def _note(console: Console, margin: str, note: str | None) -> None:
     if note is not None:
-        _line(console, Text(margin + note, "dim"))
-
-
-def _line(console: Console, text: Text) -> None:
-    print_line(console, text)
+        print_line(console, Text(margin + note, "dim"))

@@ -116,28 +116,24 @@ def print_verification(console: Console, log: Path, session: str | None, found: 
     what = visible(str(log) if session is None else f"session {session} of {log}")
     size = f"{_count(found.sessions, 'session')}, {_count(found.events, 'event')}"
     if found.whole:
-        _print(console, Text.assemble(what, (" is whole", "green"), f": {size}"))
+        print_line(console, Text.assemble(what, (" is whole", "green"), f": {size}"))
     else:
         count = _count(len(found.problems) + found.more, "problem")
-        _print(console, Text.assemble(what, (" is not whole", "bold red"), f": {count} in {size}"))
+        print_line(console, Text.assemble(what, (" is not whole", "bold red"), f": {count} in {size}"))
     for problem in found.problems:
-        _print(console, Text.assemble("  ", (f"{problem.kind:<9} ", "red"), visible(problem.message)))
+        print_line(console, Text.assemble("  ", (f"{problem.kind:<9} ", "red"), visible(problem.message)))
     if found.more:
-        _print(console, Text(f"  and {_count(found.more, 'further problem')}"))
+        print_line(console, Text(f"  and {_count(found.more, 'further problem')}"))
     if found.anchors:
         others = found.events - found.anchored
         rest = f"; {_count(others, 'later event')} hang on the chain alone" if others else ""
         given = _count(found.anchors, "anchor")
-        _print(console, Text(f"{given} given, vouching for {_count(found.anchored, 'event')}{rest}"))
+        print_line(console, Text(f"{given} given, vouching for {_count(found.anchored, 'event')}{rest}"))
     else:
-        _print(console, Text(_NO_ANCHOR))
+        print_line(console, Text(_NO_ANCHOR))
     for note in found.notes:
-        _print(console, Text.assemble("note: ", visible(note)))
+        print_line(console, Text.assemble("note: ", visible(note)))
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _print(console: Console, line: Text) -> None:
-    print_line(console, line)

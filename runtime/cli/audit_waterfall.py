@@ -264,7 +264,7 @@ class _Picture:
         return signs.translate(_PLAIN) if self._plain else signs
 
     def _line(self, text: Text) -> None:
-        print_line(self._console, text, self._own("       ┆ "))
+        print_line(self._console, text, "       ┆ ")
 
 
 # Words ---------------------------------------------------------------------------------------------------------------

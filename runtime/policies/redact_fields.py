@@ -19,15 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["find_fields"]
 
 _BETWEEN: Final = r"\\*+[\"']?\]?\s*+(?P<sign>:=|=>|==|[:=])\s*+"
-_WORD: Final = re.compile(
-    rf"(?:(?<![\w-])(?P<name>[^\W\d][\w-]*+)|(?<=[0-9;\[]m)(?P<coloured>[^\W\d][\w-]{{0,127}}+)){_BETWEEN}"
-)
+_WORD: Final = re.compile(rf"(?:(?<![\w-])|(?<=[0-9;\[]m)(?![\w-]{{129}}))(?P<name>[^\W\d][\w-]*+){_BETWEEN}")
 """A name is a word, or stands right behind a sequence that colours it; then it is short, which keeps this quick."""
 
+_QUOTED: Final = re.compile(rf"[\"'](?P<name>[^\"'\\\n]{{1,128}}+){_BETWEEN}")
 _ESCAPED: Final = "abfnrtv"
 """What stands behind a backslash in the escapes of a `repr`, and so right before a name."""
 
-_QUOTED: Final = re.compile(rf"[\"'](?P<name>[^\"'\\\n]{{1,128}}+)(?P<coloured>){_BETWEEN}")
 _ANNOTATION: Final = re.compile(r"[\w.\[\], |\"']{1,80}?=\s*+(?!=)")
 """Between a name and its value in `name: type = value`."""
 
@@ -55,19 +53,25 @@ def find_fields(text: str, rules: FieldRules, *, program: bool) -> Iterator[Foun
     if ":" not in text and "=" not in text:
         return
     known: dict[str, bool] = {}
+
+    def is_named(name: str) -> bool:
+        if name not in known:
+            known[name] = rules.has_name(name)
+        return known[name]
+
     for pattern in (_WORD, _QUOTED) if rules.spaced else (_WORD,):
         place = 0
         while (key := pattern.search(text, place)) is not None:
-            name, place = key[1] or key[2], key.end()
-            if name not in known:
-                known[name] = rules.has_name(name)
-            inner = name[1:] if name[0] in _ESCAPED and text[key.start() - 1 : key.start()] == "\\" else ""
-            if inner and inner not in known:
-                known[inner] = rules.has_name(inner)
-            if known[name] or (inner and known[inner]):
+            name, place = key["name"], key.end()
+            if is_named(name) or (_ends_escape(text, key.start("name")) and is_named(name[1:])):
                 for found in _value(text, place, key["sign"], program):
                     yield found
                     place = max(place, found.end)  # whatever is in a value goes with it
+
+
+def _ends_escape(text: str, place: int) -> bool:
+    """Returns whether the letter at a place is the end of an escape, as that of a line feed in a `repr` is."""
+    return place > 0 and text[place - 1] == "\\" and text[place] in _ESCAPED
 
 
 def _value(text: str, place: int, sign: str, program: bool) -> Iterator[Found]:

@@ -55,6 +55,8 @@ def _edged(pattern: str) -> str:
     """
     first = re.match(r"\\b(\[[^\]]+\]|\\d|\w)(?![*+?{])", pattern)
     if first is None:
+        if pattern.startswith(r"\b"):
+            raise ValueError(f"no single character stands at the edge where {pattern!r} begins")
         return pattern
     behind = "|".join(f"(?<={edge}{first[1]})" for edge in _EDGES)
     return f"{first[1]}(?:{behind}){pattern[first.end() :]}"
@@ -65,7 +67,8 @@ _SHAPES: Final[tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]] = tuple(
     for hints, pattern in (
         # A key without its end is one too: a policy may have cut it off.
         ("-----BEGIN", rf"-----BEGIN {_KEY_NAME}(?s:.*?)(?:-----END {_KEY_NAME}|\Z)"),
-        ("eyJ", r"\beyJ[\w-]{8,4096}+\.eyJ[\w-]{8,}+\.[\w-]*+"),  # JSON web token
+        # JSON web token. Only where nothing joins on before it may its head be of any length, which keeps this quick.
+        ("eyJ", r"\beyJ(?:[\w-]{8,4096}+|(?<![\w-]eyJ)[\w-]{8,}+)\.eyJ[\w-]{8,}+\.[\w-]*+"),
         ("earer", r"\b[Bb]earer +(?P<secret>[\w.~+/=-]{16,}+)"),
         ("asic", r"\b[Aa]uthorization\\*+[\"']?\s*+[:=]\s*+\\*+[\"']?[Bb]asic +(?P<secret>[\w+/=-]{8,}+)"),
         ("://", r"://[^\s/:@\"']{0,100}:(?P<secret>[^\s/@\"']{1,200})@"),  # password in a URL

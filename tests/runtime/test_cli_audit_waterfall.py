@@ -142,19 +142,21 @@ def on_terminal(log: Path, *arguments: str, until: str | None = None) -> list[st
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "ptc.runtime.cli", "audit", *arguments, "--log", str(log)]
     environment = {**os.environ, "COLUMNS": "80", "LINES": "40", "TERM": "xterm", "PYTHONUTF8": "1", "NO_COLOR": "1"}
-    process = subprocess.Popen(command, stdout=theirs, env=environment)
-    os.close(theirs)
     told = b""
-    try:
-        while piece := os.read(ours, 65536):
-            told += piece
-            if until is not None and until in _STYLES.sub("", told.decode(errors="replace")):
-                process.send_signal(signal.SIGINT)
-                until = None
-    except OSError:  # what Linux says when the other side is closed
-        assert told
-    os.close(ours)
-    assert process.wait() == 0
+    with subprocess.Popen(command, stdout=theirs, env=environment) as process:
+        os.close(theirs)
+        try:
+            while piece := os.read(ours, 65536):
+                told += piece
+                if until is not None and until in _STYLES.sub("", told.decode(errors="replace")):
+                    process.send_signal(signal.SIGINT)
+                    until = None
+        except OSError:  # what Linux says when the other side is closed
+            assert told
+        finally:
+            process.terminate()  # nothing when it has ended; a failing test leaves no process behind
+            os.close(ours)
+    assert process.returncode == 0
     return _STYLES.sub("", told.decode()).replace("\r\n", "\n").split("\n")
 
 

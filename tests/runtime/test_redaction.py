@@ -557,6 +557,8 @@ def test_a_path_that_is_none_is_refused(path: str) -> None:
         ("C:\\temp password=hunter2", "C:\\temp password=<hunter2>"),
         ("\x1b[31mpassword: hunter2", "\x1b[31mpassword: <hunter2>"),
         ("npassword=hunter2", "npassword=hunter2"),
+        ("\\'npassword\\': 'hunter2'", "\\'npassword\\': 'hunter2'"),
+        ("\x1b[31m" + "x" * 200 + "password: hunter2", "\x1b[31m" + "x" * 200 + "password: hunter2"),
         ("api-key: a\nAPI_KEY: b\napiKey=c\nmy_api_key_2=d", "api-key: <a>\nAPI_KEY: <b>\napiKey=<c>\nmy_api_key_2=d"),
         ("the password is long; passwords: two", "the password is long; passwords: two"),
         ("Geheimzahl größe: 1, größe=2", "Geheimzahl größe: <1>, größe=<2>"),
@@ -655,6 +657,13 @@ def test_tokens_of_a_known_shape_are_found_wherever_they_are(secret: str) -> Non
     assert found.text(json.dumps({"a": json.dumps({"b": secret})}), lambda _value: "x") == json.dumps(
         {"a": '{"b":"x"}'}, separators=(",", ":")
     )
+
+
+@pytest.mark.parametrize("before", ["", "token=", "-", "\\n"])
+def test_a_web_token_may_have_certificates_in_its_head(before: str) -> None:
+    size = 6_000 if before in ("", "token=") else 3_000
+    secret = f"eyJ{'x5c' * (size // 3)}.eyJ{'b' * 20}.{'c' * 40}"
+    assert redactor(shapes=True).text(f"{before}{secret} is it", mark) == f"{before}<{secret}> is it"
 
 
 @pytest.mark.parametrize("secret", [TOKEN, "AKIAIOSFODNN7EXAMPLE", "12345678:AA" + "h" * 33, "sk_live_" + "a1" * 12])
