@@ -213,7 +213,7 @@ def test_levels_are_limited() -> None:
 async def test_other_threads_go_on_while_a_long_value_is_read(anyio_backend: str, name: str) -> None:
     """In one native step the event loop would get no turn; here it gets one whenever the interpreter is asked for.
 
-    Several readings, so that the turns of a busy machine, too, are far more than those between the steps.
+    Two readings, so that the turns of a busy machine, too, are far more than those between the steps.
     """
     message = f'["value",{LONG[name]}]'
     turns = 0
@@ -230,7 +230,7 @@ async def test_other_threads_go_on_while_a_long_value_is_read(anyio_backend: str
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(others)
-            for _ in range(4):
+            for _ in range(2):
                 completion = await anyio.to_thread.run_sync(read_completion, message, CAP)
                 assert completion == Completion(value_json=LONG[name])
             reading = False
