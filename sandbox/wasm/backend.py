@@ -114,7 +114,7 @@ class _WasmVehicle:
         self._instances = instances
         self._patience = Patience()
         self._carried = False
-        self._run = Run(request)
+        self._run = Run(request, instances.interrupt)
         self.reply = self._run.reply
 
     @property
@@ -143,5 +143,4 @@ class _WasmVehicle:
 
     def kill(self) -> None:
         self._run.kill()
-        self._instances.interrupt()
         self._patience.end()

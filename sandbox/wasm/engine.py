@@ -1,8 +1,8 @@
 """The guest as native code, loaded once for all its instances, with everything that they may import.
 
-The engine's epoch is the kill switch. It moves only when somebody must stop a run, so a program that never looks at
-the clock pays nothing for it. All instances see it move; each then asks whether its own run was meant, and goes on
-when it was not.
+The engine's epoch is the kill switch. It moves only when somebody must stop a run or end its turn, so a program that
+never looks at the clock pays nothing for it. All instances that compute see it move; each then asks whether its own run
+was meant, and goes on when it was not.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from wasmtime.component import Component, Linker
 
 from ..seam import SandboxUnavailableError
 from .hostcalls import define_imports, new_error
+from .processors import PROCESSORS
 from .threadstack import thread_stack_bytes
 
 if TYPE_CHECKING:
@@ -133,8 +134,11 @@ class GuestEngine:
 
     def _when_due(self, _context: Any, _data: Any, more: Any, answer: Any) -> int:
         run = self._runs.get(threading.get_ident())
-        if run is not None and run.killed:
-            return new_error(b"killed")
+        if run is not None:
+            if not run.killed:
+                PROCESSORS.over(run.turn)
+            if run.killed:
+                return new_error(b"killed")
         more[0] = 1
         answer[0] = _GO_ON
         return 0

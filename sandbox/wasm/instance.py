@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 from wasmtime import WasmtimeError
 
+from .processors import PROCESSORS, Turn
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wasmtime.component import Func
 
     from ..vehicle import Port
@@ -25,10 +29,13 @@ class Run:
 
     Args:
         request: what the guest is to run, as JSON text.
+        interrupt: has the engine ask its instances whether their runs have been killed; from any thread.
     """
 
-    def __init__(self, request: str) -> None:
+    def __init__(self, request: str, interrupt: Callable[[], None]) -> None:
         self.request = request
+        self.turn = Turn(interrupt)
+        self._interrupt = interrupt
         self.killed = False
         self.exited: str | None = None
         self.fault: BaseException | None = None
@@ -48,9 +55,12 @@ class Run:
         self._replies.put(text)
 
     def kill(self) -> None:
-        """Marks the run as killed and ends its wait; to end its hot loop is the engine's part, and comes after this."""
+        """Ends the run, whether it waits or computes; from any thread."""
+        # In this order: the run is marked before anything asks whether it is.
         self.killed = True
         self._replies.put(None)
+        PROCESSORS.cancel(self.turn)
+        self._interrupt()
 
     # What the instance calls, in the run's thread
 
@@ -72,28 +82,38 @@ class Run:
             return "[]"
         if calls:
             port.submit(calls)
-        port.waiting()
-        try:
-            replies = self._take(timeout_us)
-        finally:
-            port.started()
+        replies = self._take_now()
+        if replies == [] and timeout_us:
+            port.waiting()
+            PROCESSORS.leave(self.turn)
+            try:
+                replies = self._await(timeout_us)
+            finally:
+                PROCESSORS.enter(self.turn)
+                port.started()
         port.taken()
         return None if self.killed or replies is None else "[" + ",".join(replies) + "]"
 
-    def _take(self, timeout_us: int) -> list[str] | None:
+    def _await(self, timeout_us: int) -> list[str] | None:
+        try:
+            timeout = None if timeout_us < 0 else min(timeout_us, _FOREVER) / _MICROSECONDS
+            first = self._replies.get(timeout=timeout)
+        except queue.Empty:
+            return []
+        if first is None:
+            return None
+        self._taken += len(first)
+        more = self._take_now()
+        return None if more is None else [first, *more]
+
+    def _take_now(self) -> list[str] | None:
+        """Returns the replies that are there; `None` when the run has been killed."""
         take = self._replies.get_nowait
         replies: list[str] = []
         try:
-            if timeout_us < 0:
-                first = self._replies.get()
-            elif timeout_us == 0:
-                first = take()
-            else:
-                first = self._replies.get(timeout=min(timeout_us, _FOREVER) / _MICROSECONDS)
-            while first is not None:
-                self._taken += len(first)
-                replies.append(first)
-                first = take()
+            while (reply := take()) is not None:
+                self._taken += len(reply)
+                replies.append(reply)
         except queue.Empty:
             return replies
         return None
@@ -143,6 +163,7 @@ class GuestInstance:
             return None
         run.port = port
         self._engine.carry(run)
+        PROCESSORS.enter(run.turn)
         port.started()
         try:
             return self._entry(self._store, run.request)
@@ -155,6 +176,7 @@ class GuestInstance:
             self._engine.carry(None)
             run.port = None
             port.waiting()
+            PROCESSORS.leave(run.turn)
             if run.fault is not None:
                 raise run.fault
 
