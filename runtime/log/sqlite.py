@@ -19,11 +19,12 @@ import anyio
 import anyio.to_thread
 
 from ...registry.lossless import to_json_text
-from .chain import EVENT_TYPE, canonical_event, genesis_hash, next_hash
+from .chain import EVENT_TYPE, genesis_hash
 from .checkpoint import Checkpointer, checkpoint
-from .database import SEQ_BITS, Durability, connect_writer, explained, is_busy
+from .database import Durability, connect_writer, explained, is_busy
 from .errors import LogUnavailableError
 from .repair import read_tail
+from .rows import Append, Head, Job, OpenSession, Rows
 from .sqlite_reader import SqliteLogReader
 from .store import SessionInfo, StoredEvent
 from .writers import WriterClaims
@@ -55,11 +56,6 @@ _CLOSE_WAIT_MS: Final = 250
 _CLAIM_RETRY_MS: Final = 5
 """How often a session is asked for again while another store repairs it, in milliseconds."""
 
-_INSERT_EVENT: Final = "INSERT INTO events (id, type, time_us, mono_us, cites, hash, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_INSERT_SESSION: Final = "INSERT INTO sessions (id, agent, opened_us, labels, hash) VALUES (?, ?, ?, ?, ?)"
-_LAST_EVENT: Final = "SELECT id, hash FROM events WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1"
-_TIMES: Final = "SELECT time_us, mono_us FROM events WHERE id = ?"
-
 
 def wall_us() -> int:
     """Returns the wall clock's time in microseconds since 1970 UTC."""
@@ -71,63 +67,17 @@ def _mono_us() -> int:
 
 
 @dataclass(slots=True)
-class _Head:
-    """Where a session stands: its key in the file, its next `seq`, the hash so far."""
-
-    key: int
-    seq: int
-    hash: bytes
-
-
-@dataclass(slots=True)
-class _Append:
-    """One append on its way into the file."""
-
-    session: str
-    type: str
-    data: JsonObject
-    text: str
-    cites: int | None
-    time_us: int
-    mono_us: int
-    event: StoredEvent | None = None
-    error: Exception | None = None
-    done: bool = False
-
-    @property
-    def size(self) -> int:
-        return len(self.text)
-
-
-@dataclass(slots=True)
-class _OpenSession:
-    """One session on its way into the file."""
-
-    session: str
-    agent: str
-    labels: str
-    genesis: bytes
-    opened_us: int
-    resume: bool
-    error: Exception | None = None
-    done: bool = False
-    size: int = 0
-
-
-_Job = _Append | _OpenSession
-
-
-@dataclass(slots=True)
 class _File:
     """What the store holds while it is open."""
 
     connection: sqlite3.Connection
+    rows: Rows
     identity: tuple[int, int]
     checkpointer: Checkpointer
     claims: WriterClaims
     looked_us: int = 0
-    heads: dict[str, _Head] = field(default_factory=dict[str, _Head])
-    queue: list[_Job] = field(default_factory=list[_Job])
+    heads: dict[str, Head] = field(default_factory=dict[str, Head])
+    queue: list[Job] = field(default_factory=list[Job])
     turn: anyio.Lock = field(default_factory=anyio.Lock)
     # A limiter of our own: tools that run in threads must not be able to keep the log from getting one.
     worker: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
@@ -206,7 +156,9 @@ class SqliteEventStore:
 
     def _open(self) -> _File:
         connection = connect_writer(self.path, self.durability, wait_ms=self._busy_ms)
-        return _File(connection, self._identity(), Checkpointer(self.path), WriterClaims(self.path))
+        return _File(
+            connection, Rows(connection, self.path), self._identity(), Checkpointer(self.path), WriterClaims(self.path)
+        )
 
     def _close(self, file: _File) -> None:
         file.checkpointer.join()
@@ -240,7 +192,7 @@ class SqliteEventStore:
         now = self._clock()
         told = {key: labels[key] for key in sorted(labels)} if labels else {}
         genesis = genesis_hash(session, agent, now, told)
-        await self._write(_OpenSession(session, agent, to_json_text({**told}), genesis, now, resume))
+        await self._write(OpenSession(session, agent, to_json_text({**told}), genesis, now, resume))
         await self._claim(session)
 
     async def _claim(self, session: str) -> None:
@@ -271,7 +223,7 @@ class SqliteEventStore:
                 f"{_MAX_CHARS:,} is the most; shorten what is recorded",
                 reason="failed",
             )
-        job = _Append(session, type, data, text, cites, self._clock(), self._monotonic())
+        job = Append(session, type, data, text, cites, self._clock(), self._monotonic())
         await self._write(job)
         assert job.event is not None
         return job.event
@@ -286,7 +238,7 @@ class SqliteEventStore:
                 )
         raise AssertionError("nobody cancels this scope")  # it could be left without a value only then
 
-    async def _write(self, job: _Job) -> None:
+    async def _write(self, job: Job) -> None:
         """Commits one job, at once if that needs no waiting; raises what the job met."""
         file = self._opened()
         if self._write_now(file, job):
@@ -300,7 +252,7 @@ class SqliteEventStore:
         if job.error is not None:
             raise job.error
 
-    def _write_now(self, file: _File, job: _Job) -> bool:
+    def _write_now(self, file: _File, job: Job) -> bool:
         """Commits one job on this thread; returns false, having changed nothing, when that would mean to wait."""
         if (
             self.durability == "power"
@@ -312,7 +264,7 @@ class SqliteEventStore:
             return False
         try:
             self._check_in_place(file)
-            head = self._apply(file, job, file.heads.get(job.session))
+            head = file.rows.apply(job, file.heads.get(job.session))
         except (sqlite3.Error, OSError) as error:
             # A conflict that outlives one look at the file means that another process writes this very session.
             if isinstance(error, sqlite3.IntegrityError) or (isinstance(error, sqlite3.Error) and is_busy(error)):
@@ -323,9 +275,9 @@ class SqliteEventStore:
         file.checkpointer.appended(job.size + _PAGES)
         return True
 
-    def _commit(self, file: _File, batch: Sequence[_Job]) -> None:
+    def _commit(self, file: _File, batch: Sequence[Job]) -> None:
         """Commits several jobs as one, in a worker thread; leaves in each what it met. Never raises."""
-        staged: dict[str, _Head] = {}
+        staged: dict[str, Head] = {}
         try:
             with explained(self.path, "write"):
                 self._check_in_place(file)
@@ -339,7 +291,7 @@ class SqliteEventStore:
         for job in batch:
             job.done = True
 
-    def _commit_patiently(self, file: _File, batch: Sequence[_Job], staged: dict[str, _Head]) -> None:
+    def _commit_patiently(self, file: _File, batch: Sequence[Job], staged: dict[str, Head]) -> None:
         connection = file.connection
         connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")
         try:
@@ -351,7 +303,7 @@ class SqliteEventStore:
                 for job in batch:
                     try:
                         head = staged.get(job.session) or file.heads.get(job.session)
-                        staged[job.session] = self._apply(file, job, head)
+                        staged[job.session] = file.rows.apply(job, head)
                     except ValueError as error:  # this job is wrong, the others are not
                         job.error = error
                 connection.execute("COMMIT")
@@ -368,7 +320,7 @@ class SqliteEventStore:
             if found is None:
                 return ()
             key: int = found[0]
-            self._check_owner(file, session, agent)
+            file.rows.check_owner(session, agent)
             if alone and not file.claims.alone(key):
                 return ()
             try:
@@ -389,13 +341,13 @@ class SqliteEventStore:
                     return ()
                 connection.execute("BEGIN IMMEDIATE")
                 try:
-                    head = self._read_head(file, session)
+                    head = file.rows.head(session)
                     if head.seq != tail.next_seq:
                         continue  # somebody has appended meanwhile: what was read is out of date
-                    last = connection.execute(_TIMES, (key << SEQ_BITS | head.seq - 1,)).fetchone()
+                    last = file.rows.times(head)
                     for job in jobs:
                         job.time_us, job.mono_us = last or (job.time_us, job.mono_us)
-                        head = self._insert(file, job, head)
+                        head = file.rows.insert(job, head)
                     connection.execute("COMMIT")
                 finally:
                     if connection.in_transaction:
@@ -406,57 +358,8 @@ class SqliteEventStore:
         finally:
             connection.execute("PRAGMA busy_timeout = 0")
 
-    def _late(self, session: str, type_: str, data: JsonObject, cites: int | None) -> _Append:
-        return _Append(session, type_, data, to_json_text(data), cites, self._clock(), self._monotonic())
-
-    # One job ---------------------------------------------------------------------------------------------------------
-
-    def _apply(self, file: _File, job: _Job, head: _Head | None) -> _Head:
-        """Writes one job's row, and returns the new head of its session. Raises ValueError when the job is wrong."""
-        if isinstance(job, _OpenSession):
-            return self._insert_session(file, job)
-        try:
-            return self._insert(file, job, head or self._read_head(file, job.session))
-        except sqlite3.IntegrityError:
-            # Another process has appended to this session since we looked.
-            return self._insert(file, job, self._read_head(file, job.session))
-
-    def _insert(self, file: _File, job: _Append, head: _Head) -> _Head:
-        seq, cites = head.seq, job.cites
-        if cites is not None and not 0 <= cites < seq:
-            raise ValueError(f"{job.type} cites event {cites} of session {job.session}, which has {seq} events so far")
-        canonical = canonical_event(seq, job.time_us, job.mono_us, cites, job.type, job.text)
-        digest = next_hash(head.hash, canonical)
-        row = (head.key << SEQ_BITS | seq, job.type, job.time_us, job.mono_us, cites, digest, job.text)
-        file.connection.execute(_INSERT_EVENT, row)
-        job.event = StoredEvent(job.session, seq, job.type, job.time_us, job.mono_us, job.data, cites, digest)
-        return _Head(head.key, seq + 1, digest)
-
-    def _insert_session(self, file: _File, job: _OpenSession) -> _Head:
-        row = (job.session, job.agent, job.opened_us, job.labels, job.genesis)
-        try:
-            cursor = file.connection.execute(_INSERT_SESSION, row)
-        except sqlite3.IntegrityError as error:
-            if not job.resume:
-                raise ValueError(f"session {job.session} is already in the log {self.path}; resume it") from error
-            self._check_owner(file, job.session, job.agent)
-            return self._read_head(file, job.session)
-        assert cursor.lastrowid is not None
-        return _Head(cursor.lastrowid, 0, job.genesis)
-
-    def _check_owner(self, file: _File, session: str, agent: str) -> None:
-        (owner,) = file.connection.execute("SELECT agent FROM sessions WHERE id = ?", (session,)).fetchone()
-        if owner != agent:
-            raise ValueError(f'session {session} belongs to agent "{owner}", not to "{agent}"')
-
-    def _read_head(self, file: _File, session: str) -> _Head:
-        found = file.connection.execute("SELECT key, hash FROM sessions WHERE id = ?", (session,)).fetchone()
-        if found is None:
-            raise ValueError(f"there is no session {session} in the log {self.path}; open it first")
-        key, genesis = found
-        first = key << SEQ_BITS
-        last = file.connection.execute(_LAST_EVENT, (first, first + (1 << SEQ_BITS))).fetchone()
-        return _Head(key, 0, genesis) if last is None else _Head(key, last[0] - first + 1, last[1])
+    def _late(self, session: str, type_: str, data: JsonObject, cites: int | None) -> Append:
+        return Append(session, type_, data, to_json_text(data), cites, self._clock(), self._monotonic())
 
     def _identity(self) -> tuple[int, int]:
         found = os.stat(self._place)

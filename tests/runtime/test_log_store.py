@@ -37,13 +37,14 @@ def modes(folder: Path) -> dict[str, int]:
 def writing_threads(store: SqliteEventStore, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Returns a list that gets the id of the thread of each insert of an event."""
     threads: list[int] = []
-    insert = store._insert
+    assert store._file is not None
+    insert = store._file.rows.insert
 
     def noting(*args):
         threads.append(threading.get_ident())
         return insert(*args)
 
-    monkeypatch.setattr(store, "_insert", noting)
+    monkeypatch.setattr(store._file.rows, "insert", noting)
     return threads
 
 
