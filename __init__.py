@@ -14,10 +14,14 @@
             prompt, schemas = agent.describe()      # for the model: the typed text, and run_code's schema
             batch = await agent.execute([ptc.ToolCall(name="run_code", arguments=arguments_of_the_model)])
 
-What is imported from here is the public face; what lies in the packages below it is reachable and not promised.
+What is imported from here is the public face, with `ptc.mcp` (tools of MCP servers) and `ptc.providers` (what providers
+of models send and take); what lies in the packages below it is reachable and not promised.
 """
 
 from __future__ import annotations
+
+import importlib as _importlib
+import typing as _typing
 
 from .registry import (
     MISSING,
@@ -78,6 +82,7 @@ from .registry import (
     TerminalCallCard,
     TerminalResultCard,
     TextContent,
+    ToolAnnotations,
     ToolArgsError,
     ToolBatchExecutionError,
     ToolBatchInput,
@@ -109,6 +114,7 @@ from .registry import (
     tool,
 )
 from .runtime.agent import Agent, AgentDescription
+from .runtime.approving import TerminalApprover
 from .runtime.discovery import Discovery
 from .runtime.dispatch import DispatchLogEntry
 from .runtime.errors import CodeRunFailedError, ProgramRefusedError, UnknownLanguageError
@@ -166,6 +172,12 @@ from .sandbox.seam import (
     SandboxUnavailableError,
 )
 from .sandbox.wasm import WasmSandbox
+
+if _typing.TYPE_CHECKING:
+    from types import ModuleType
+
+    from .runtime import mcp as mcp
+    from .runtime import providers as providers
 
 __all__ = [
     "MISSING",
@@ -280,10 +292,12 @@ __all__ = [
     "SpillText",
     "SpilledPart",
     "SqliteEventStore",
+    "TerminalApprover",
     "TerminalCallCard",
     "TerminalResultCard",
     "TextContent",
     "TimeoutPolicy",
+    "ToolAnnotations",
     "ToolArgsError",
     "ToolBatchExecutionError",
     "ToolBatchInput",
@@ -322,3 +336,12 @@ __all__ = [
     "tool",
     "verify_log",
 ]
+
+_ON_DEMAND = ("mcp", "providers")
+"""Modules that not every host needs: loaded when they are first asked for."""
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _ON_DEMAND:
+        return _importlib.import_module(f".runtime.{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

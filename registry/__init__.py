@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from .activation import ActivationContext, ModelSelection, ResolvedToolSet
-from .approval import APPROVAL_REQUEST, ApprovalListener, ApprovalOutcome, ApprovalRequest, ApprovalService
+from .approval import (
+    APPROVAL_REQUEST,
+    ApprovalListener,
+    ApprovalOutcome,
+    ApprovalRequest,
+    ApprovalService,
+    approval_answer,
+    approval_detail,
+)
 from .argument_text import parse_arguments
 from .batch import DEFAULT_PARALLEL, check_batch, positive_cap, run_batch
 from .cards import (
@@ -94,6 +102,7 @@ from .schema import assert_object_json_schema, assert_supported_json_schema, val
 from .scopes import Disposer, ScopeBinding, ScopeKey, SessionLog
 from .service import ToolService
 from .signals import Signal, SignalSource, fuse
+from .tool_annotations import ToolAnnotations
 from .values import MISSING, ContentBlock, ImageContent, JsonObject, JsonValue, Missing, TextContent, text_block
 from .views import RUN_CODE, UNLISTED_TOOLS, Condition, ToolView, order_names
 from .wake import Wake
@@ -179,6 +188,7 @@ __all__ = [
     "TerminalCallCard",
     "TerminalResultCard",
     "TextContent",
+    "ToolAnnotations",
     "ToolArgsError",
     "ToolBatchExecutionError",
     "ToolBatchInput",
@@ -211,6 +221,8 @@ __all__ = [
     "WebFetchCard",
     "WebSearchCard",
     "WebSource",
+    "approval_answer",
+    "approval_detail",
     "assert_object_json_schema",
     "assert_supported_json_schema",
     "check_batch",

@@ -146,6 +146,7 @@ class _Coordinator:
         self._stopped = False
         self._wake = Wake()
         self._fault: Exception | None = None
+        self._unrecorded = ""
         self._results: list[ToolCallOutcome] = []
         self._contexts: list[ContextMessage] = []
         self._concluded = False
@@ -163,7 +164,7 @@ class _Coordinator:
             self._fault = self._fault or unwrap(error)
         if self._fault is not None:
             raise ToolBatchExecutionError(
-                f"a batch of tool calls stopped: {self._fault}",
+                f"a batch of tool calls stopped: {self._unrecorded}{self._fault}",
                 results=self._results,
                 additional_contexts=self._contexts,
                 concluded=self._concluded,
@@ -217,7 +218,15 @@ class _Coordinator:
     async def _start(self, bodies: TaskGroup) -> None:
         """Starts one call: record, prepare, launch (contract D5)."""
         slot, batch = self._slots[self._next], self._batch
-        slot.seq = await self._record.called(slot.call_id, slot.call)
+        try:
+            slot.seq = await self._record.called(slot.call_id, slot.call)
+        except Exception:
+            self._unrecorded = (
+                ""
+                if self._fault is not None
+                else (f"{slot.call.name} ({slot.call_id}) did not run, because its start could not be recorded: ")
+            )
+            raise
         slot.stage = _Stage.STARTED
         self._next += 1
         slot.pipeline_call = self._pipeline.call(

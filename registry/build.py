@@ -13,6 +13,7 @@ from .execution import ToolExecution, ToolExecutionResult
 from .json_lines import to_indented_json
 from .lossless import materialise
 from .presenters import PresentedCall, PresentedResult, RecordedResult, check_presenter, for_valid_arguments
+from .tool_annotations import ToolAnnotations
 from .values import ContentBlock, JsonObject, JsonValue, text_block
 
 __all__ = ["Check", "ToolOptions", "build_definition", "default_render", "enforce"]
@@ -40,6 +41,7 @@ class ToolOptions(TypedDict, Generic[ArgsT, ValueT], total=False):
             arguments alone (contract B59).
         present_result: `(arguments, result) -> card | None`, the card of a completed call, from what the record has of
             the result; a plain function, asked for valid arguments alone (contract B59).
+        annotations: what the tool says of its effects; see `ToolAnnotations`.
     """
 
     render: Callable[[ArgsT, ValueT], Sequence[ContentBlock]]
@@ -51,6 +53,7 @@ class ToolOptions(TypedDict, Generic[ArgsT, ValueT], total=False):
     finalize_content: ContentHook
     present_call: Callable[[ArgsT], PresentedCall]
     present_result: Callable[[ArgsT, RecordedResult], PresentedResult]
+    annotations: ToolAnnotations | None
 
 
 def default_render(_arguments: JsonValue, value: JsonValue) -> Sequence[ContentBlock]:
@@ -122,7 +125,14 @@ def build_definition(
         finalize_content=options.get("finalize_content"),
         present_call=_presenter("present_call", options, check, owner),
         present_result=_presenter("present_result", options, check, owner),
+        annotations=_annotations(options.get("annotations"), owner),
     )
+
+
+def _annotations(annotations: object, owner: str) -> ToolAnnotations | None:
+    if not isinstance(annotations, ToolAnnotations | None):
+        raise TypeError(f"{owner}: annotations must be ToolAnnotations(...), not {type(annotations).__name__}")
+    return annotations
 
 
 def _timeout(timeout_ms: float | None, owner: str) -> float | None:

@@ -13,7 +13,8 @@ from .listening import Listening
 from .presenters import check_presenter
 from .schema import assert_output_schema
 from .scopes import Disposer, ScopeKey
-from .views import RUN_CODE, Condition, Layer, Registration, Restriction, quoted
+from .tool_annotations import ToolAnnotations
+from .views import RUN_CODE, Condition, Layer, NameRestriction, Registration, Restriction, quoted
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -111,14 +112,26 @@ class ScopedTools(Listening):
         """
         allowed, denied = _names("allow", allow), _names("deny", deny)
         self._check_restriction(allowed, denied)
-        layer = self.registry.layers.open(self.scope)
-        restriction = Restriction(allowed, denied)
-        layer.restrictions.append(restriction)
+        return self._restrict(Restriction(allowed, denied))
 
-        def lift() -> None:
-            layer.restrictions[:] = [kept for kept in layer.restrictions if kept is not restriction]
+    def restrict_names(self, sees: Callable[[str], bool]) -> Disposer:
+        """Hides inherited tools by a rule for names, whether the tools are there yet or not.
 
-        return self._contribute(layer, lift)
+        `restrict` takes names that exist, so that a misspelt one is found; this is for patterns over tools that come
+        and go. All else is as there: it is a policy of what is visible.
+
+        Args:
+            sees: `(name) -> bool`, plain and pure; what it does not answer with `True` is hidden. Answers are kept.
+
+        Raises:
+            ToolRegistrationError: there is no scope, or `sees` cannot be called.
+            Exception: whatever a `tools/change` listener raised; the restriction is then not in force.
+        """
+        if self.scope is None:
+            raise ToolRegistrationError("a restriction needs a scope: call restrict_names() on the tools of an agent")
+        if not callable(sees):
+            raise ToolRegistrationError(f"sees must be a function that takes a name, not {describe_answer(sees)}")
+        return self._restrict(NameRestriction(sees))
 
     def guard(self, guard: ToolGuard) -> Disposer:
         """Adds a hard limit on the calls of this scope and those below it (contract A48 to A51).
@@ -179,6 +192,15 @@ class ScopedTools(Listening):
 
     def _listen(self, event: str, listener: Callable[..., Any], *, prepend: bool) -> Disposer:
         return self._keep(self.registry.events.on(event, listener, scope=self.scope, prepend=prepend))
+
+    def _restrict(self, restriction: Restriction | NameRestriction) -> Disposer:
+        layer = self.registry.layers.open(self.scope)
+        layer.restrictions.append(restriction)
+
+        def lift() -> None:
+            layer.restrictions[:] = [kept for kept in layer.restrictions if kept is not restriction]
+
+        return self._contribute(layer, lift)
 
     def _check_restriction(self, allowed: Sequence[str] | None, denied: Sequence[str] | None) -> None:
         if self.scope is None:
@@ -247,6 +269,8 @@ def _check_definition(definition: ToolDefinition, when: Condition | None) -> Non
         raise ToolRegistrationError(f'tool "{name}" execute must be an async function')
     for member in ("present_call", "present_result"):
         check_presenter(f'tool "{name}"', member, getattr(definition, member))
+    if not isinstance(definition.annotations, ToolAnnotations | None):
+        raise ToolRegistrationError(f'tool "{name}" annotations must be ToolAnnotations(...)')
     if when is not None and not callable(when):
         raise ToolRegistrationError(f'the condition of tool "{name}" must be callable')
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .tool_annotations import ToolAnnotations
 from .values import MISSING, ContentBlock, JsonObject, JsonValue, Missing
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class ToolDefinition:
         present_call: `(arguments) -> card | None` for a pending call; synchronous and pure (contract H1, H5).
         present_result: `(arguments, result) -> card | None` for a completed one, likewise (contract H2). It is given
             what the record has of the result.
+        annotations: what the tool says of its effects, for policies; `None` when it says nothing.
     """
 
     name: str
@@ -98,6 +100,7 @@ class ToolDefinition:
     finalize_content: Callable[[ToolExecution, ToolExecutionResult], Sequence[ContentBlock] | None] | None = None
     present_call: Callable[[JsonValue], PresentedCall] | None = None
     present_result: Callable[[JsonValue, RecordedResult], PresentedResult] | None = None
+    annotations: ToolAnnotations | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

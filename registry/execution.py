@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .definition import ToolSchema
     from .scopes import ScopeKey
     from .signals import Signal
+    from .tool_annotations import ToolAnnotations
 
 __all__ = [
     "BatchLog",
@@ -75,7 +76,8 @@ class ToolExecution:
     """One call as policies, bodies and observers see it; nobody can change it (contract C6).
 
     `arguments` is `MISSING` when they could not be taken as JSON (contract C8). Inside `tools/execute` wrappers the
-    pipeline hands out a `DispatchView` of it, whose `signal` may be replaced.
+    pipeline hands out a `DispatchView` of it, whose `signal` may be replaced. `annotations` are those of the tool that
+    the name meant when the call began; `None` where it has none, or where there was no such tool.
     """
 
     call_id: str
@@ -88,6 +90,7 @@ class ToolExecution:
     signal: Signal
     schema: ToolSchema | None = None
     tool_set: ResolvedToolSet | None = None
+    annotations: ToolAnnotations | None = None
 
 
 @dataclass(frozen=True, slots=True)

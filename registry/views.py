@@ -6,6 +6,7 @@ every restriction on its chain, and then overlaid by its own, which nothing can 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -17,7 +18,7 @@ from .scopes import IdentityMap, ScopeKey, ScopeTree
 from .values import MISSING, JsonObject
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from .activation import ActivationContext
 
@@ -27,6 +28,7 @@ __all__ = [
     "Condition",
     "Layer",
     "LayerStack",
+    "NameRestriction",
     "Registration",
     "Restriction",
     "ToolView",
@@ -39,6 +41,9 @@ RUN_CODE: Final = "run_code"
 
 UNLISTED_TOOLS: Final = "<unlisted-tools>"
 """Stands in a configured order for every tool that the order does not name (contract A28)."""
+
+
+_KEPT_ANSWERS: Final = 16_384
 
 
 class Condition(Protocol):
@@ -76,6 +81,20 @@ class Restriction:
         return (self._allow is None or name in self._allow) and name not in self._deny
 
 
+class NameRestriction:
+    """One restriction by a rule for names, which holds for those that come later as well."""
+
+    __slots__ = ("_sees",)
+
+    def __init__(self, sees: Callable[[str], bool]) -> None:
+        # Programs ask for any names, so only so many answers are kept.
+        self._sees = functools.lru_cache(_KEPT_ANSWERS)(sees)
+
+    def admits(self, name: str) -> bool:
+        """Tells whether the name stays visible under this restriction."""
+        return self._sees(name) is True
+
+
 class Layer:
     """What one scope contributes; `None` as a scope is the global layer."""
 
@@ -83,7 +102,7 @@ class Layer:
 
     def __init__(self) -> None:
         self.tools: dict[str, Registration] = {}
-        self.restrictions: list[Restriction] = []
+        self.restrictions: list[Restriction | NameRestriction] = []
         self.guards = GuardTable()
 
     @property

@@ -261,6 +261,9 @@ class Agent(HostListening, ScopeKey):
             ToolBatchExecutionError: an internal fault, for example a log that cannot be written (contract A60). What
                 `inform` has queued stays queued.
             ToolExecutorUnavailableError: the selected executor has been unloaded (contract A54).
+            UnknownEventError: the session goes on, and has an event that this version does not know (contract I15);
+                nothing has started.
+            LogUnavailableError: the session goes on, and the log cannot be read or written; likewise.
         """
         result = await self._execute(calls, signal, tool_set)
         notices = self.take_notices()
@@ -304,6 +307,7 @@ class Agent(HostListening, ScopeKey):
         Raises:
             RuntimeError: the host keeps no log, so that nobody knows; or a batch of this agent has begun already.
             ValueError: the calls are malformed, or the session belongs to another agent.
+            UnknownEventError: the session has an event that this version does not know (contract I15).
             LogUnavailableError: the log cannot be read or written.
         """
         if self.session is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from ..registry import (
+    ToolAnnotations,
     ToolArgsError,
     ToolDefinition,
     ToolRegistry,
@@ -36,6 +37,7 @@ _LESS_CLOSE: Final = 10
 _MAX_UNKNOWN: Final = 5
 _MAX_SHOWN_CHARS: Final = 80
 _MAX_PLANS: Final = 16
+_HARMLESS: Final = ToolAnnotations(read_only=True, open_world=False)
 
 _LOGGER = logging.getLogger("ptc.runtime")
 
@@ -192,6 +194,7 @@ class SdkBudget:
             execute=execute,
             render=_render,
             is_concurrency_safe=_safe,
+            annotations=_HARMLESS,
         )
 
     def _describe(self, name: str) -> ToolDefinition:
@@ -213,6 +216,7 @@ class SdkBudget:
             execute=execute,
             render=_render,
             is_concurrency_safe=_safe,
+            annotations=_HARMLESS,
         )
 
 

@@ -7,8 +7,7 @@ records   `tool/ptc-dispatch-start` before anything of the call runs, `tool/ptc-
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -32,16 +31,16 @@ from ..registry import (
     to_json_text,
 )
 from ..registry.pipeline.outcome import freeze_blocks, message_of
+from ..registry.pipeline.shelter import await_foreign
 from ..sandbox.seam import BindingError, JsonText
 
 if TYPE_CHECKING:
     from ..registry import EventBus, SessionLog
+    from .overtime import Overtime
 
 __all__ = [
     "DISPATCH_LOG_EVENT",
-    "SHAPING_GRACE_S",
     "DispatchLogEntry",
-    "ShapingTime",
     "SubCall",
     "image_message",
     "record_settle",
@@ -55,9 +54,6 @@ DISPATCH_LOG_EVENT = "tools/ptc-dispatch-log"
 
 PLUGIN_SOURCE: JsonObject = {"kind": "plugin", "plugin": "tools-ptc"}
 """Who speaks in messages that the transport adds (ruling 1)."""
-
-SHAPING_GRACE_S = 5.0
-"""How long the listeners of durable copies may go on when their run is over, in seconds."""
 
 _LOGGER = logging.getLogger("ptc.runtime")
 
@@ -99,12 +95,15 @@ class SubCall:
         mode: whether its body may overlap with others, as asked when it started.
         provided: the executor's own definition that it calls; `None` for what the registry has.
         settled: whether its body has ended, or it needs none.
+        broken_off: whether its policies were cancelled before its body, long after the end of the run.
         outcome: its result, once it has been committed.
         text: the JSON text of its value, where that was long and has been written already.
     """
 
-    __slots__ = ("_answered", "_callback", "_over", "call_id", "input", "line", "logged", "mode", "name", "outcome",
-                 "pipeline_call", "provided", "refusal", "settled", "text")  # fmt: skip
+    __slots__ = (
+        "_answered", "_callback", "_over", "broken_off", "call_id", "input", "line", "logged", "mode", "name",
+        "outcome", "pipeline_call", "provided", "refusal", "settled", "text",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -123,6 +122,7 @@ class SubCall:
         self.pipeline_call: PipelineCall | None = None
         self.mode: Literal["parallel", "exclusive"] = "exclusive"
         self.settled = False
+        self.broken_off = False
         self.outcome: ToolExecutionResult | None = None
         self.refusal: str | None = None
         self.text: str | None = None
@@ -207,41 +207,7 @@ async def record_start(log: SessionLog, outer: ToolExecution, call: SubCall) -> 
     await log.append("tool/ptc-dispatch-start", data)
 
 
-class ShapingTime:
-    """How long the listeners of the durable copies of one run may take: as long as the run, and a little longer.
-
-    A run does not end before each of its calls is recorded (contract E31). A listener that waits for what never comes
-    must not be able to hold it for ever, so when the run is over listeners have `SHAPING_GRACE_S` left.
-    """
-
-    def __init__(self) -> None:
-        self._scopes: set[anyio.CancelScope] = set()
-        self._over = False
-
-    @contextmanager
-    def scope(self) -> Iterator[anyio.CancelScope]:
-        """Cancels the block when its time is up; the scope tells whether that was so."""
-        scope = anyio.CancelScope()
-        self._scopes.add(scope)
-        if self._over:
-            scope.deadline = anyio.current_time() + SHAPING_GRACE_S
-        try:
-            with scope:
-                yield scope
-        finally:
-            self._scopes.discard(scope)
-
-    def end(self) -> None:
-        """The run is over; calling it again changes nothing."""
-        if not self._over:
-            self._over = True
-            for scope in self._scopes:
-                scope.deadline = anyio.current_time() + SHAPING_GRACE_S
-
-
-async def record_settle(
-    log: SessionLog, events: EventBus, outer: ToolExecution, call: SubCall, time: ShapingTime
-) -> None:
+async def record_settle(log: SessionLog, events: EventBus, outer: ToolExecution, call: SubCall, time: Overtime) -> None:
     """Shapes and records how a sub-call ended (contract E44, E46, I6).
 
     A listener that fails, or that is not through in time, is contained: the original content is recorded, and a
@@ -267,7 +233,7 @@ async def record_settle(
 
 
 async def _shaped(
-    events: EventBus, outer: ToolExecution, call: SubCall, outcome: ToolExecutionResult, time: ShapingTime
+    events: EventBus, outer: ToolExecution, call: SubCall, outcome: ToolExecutionResult, time: Overtime
 ) -> JsonValue:
     if not events.listeners(DISPATCH_LOG_EVENT, outer.agent):
         return materialise(outcome.content, root="content")
@@ -278,13 +244,25 @@ async def _shaped(
     async def original() -> Sequence[ContentBlock]:
         return entry.content
 
-    problem = f"it was not through {SHAPING_GRACE_S:g} s after the end of the run"
+    shaped: list[JsonValue] = []
+    problem = "it cancelled the task that it ran in"
+
+    async def shape() -> None:
+        nonlocal problem
+        with time.scope() as scope:
+            content = await await_foreign(events.waterfall(DISPATCH_LOG_EVENT, outer.agent, (entry,), original))
+            shaped.append(materialise(freeze_blocks(content)))
+        if scope.cancelled_caught:
+            problem = "it was not through in time after the end of the run"
+
     try:
-        with time.scope():
-            shaped = await events.waterfall(DISPATCH_LOG_EVENT, outer.agent, (entry,), original)
-            return materialise(freeze_blocks(shaped))
+        # In a task of its own: whatever a listener does to the task that it runs in, the record is made.
+        async with anyio.create_task_group() as listeners:
+            listeners.start_soon(shape)
     except Exception as error:  # noqa: BLE001 - a listener of the copy cannot harm the call
         problem = message_of(error)
+    if shaped:
+        return shaped[0]
     _LOGGER.warning(
         "a %s listener failed for %s (%s): the original content is recorded: %s",
         DISPATCH_LOG_EVENT,

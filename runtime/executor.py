@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from contextvars import ContextVar
+from typing import Final, Protocol
 
 from ..registry import (
     DEFAULT_PARALLEL,
@@ -21,12 +23,15 @@ from ..registry import (
 )
 from ..registry import NativeExecutor as BoundNativeExecutor
 from ..registry.events import describe_answer
+from ..registry.pipeline.outcome import message_of
 from ..sandbox.seam import Sandbox
 from .discovery import Discovery, SdkBudget
 from .preflight import Preflight
 from .run_code import RUN_CODE, make_run_code, require_known_language
 
 __all__ = ["BindableExecutor", "NativeExecutor", "PtcExecutor"]
+
+_LOGGER: Final = logging.getLogger("ptc.runtime")
 
 
 class BindableExecutor(Protocol):
@@ -139,7 +144,8 @@ class _BoundPtcExecutor:
         self._pipeline = pipeline
         self._sandbox = executor.sandbox
         self._max_parallel = executor.max_parallel_tool_calls
-        self._faults: dict[tuple[object, str], Exception] = {}
+        # Of the batch that a task works for, and its bodies in tasks of their own: batches may overlap.
+        self._faults: ContextVar[list[Exception] | None] = ContextVar("faults", default=None)
         self._sdk: SdkBudget | None = None
         if executor.sdk_budget is not None:
             self._sdk = SdkBudget(pipeline.registry, executor.sdk_budget, executor.count_tokens, executor.discovery)
@@ -153,7 +159,11 @@ class _BoundPtcExecutor:
         )
 
     def _take_fault(self, call: ToolExecution, fault: Exception) -> None:
-        self._faults[call.agent, call.call_id] = fault
+        faults = self._faults.get()
+        if faults is None:  # somebody runs the call past every batch, and nobody else would know
+            _LOGGER.error("the host failed while it ran the program of %s", call.call_id, exc_info=fault)
+        else:
+            faults.append(fault)
 
     def _provided(self, tools: ToolView) -> Sequence[ToolDefinition]:
         return () if self._sdk is None else self._sdk.plan(tools).provided
@@ -189,20 +199,17 @@ class _BoundPtcExecutor:
         Raises:
             ToolBatchExecutionError: an internal fault, in the batch or inside a program, after everything was drained.
         """
+        faults: list[Exception] = []
+        before = self._faults.set(faults)
         try:
             result = await run_batch(self._pipeline, batch, transport=self.transport, max_parallel=self._max_parallel)
-        except ToolBatchExecutionError:
-            # The batch's own fault is the one that is told; those inside its programs must not stay behind.
-            for call in batch.calls:
-                self._faults.pop((batch.agent, call.call_id), None)
-            raise
-        faults = [self._faults.pop((batch.agent, one.call_id), None) for one in result.results]
-        for fault in faults:
-            if fault is not None:
-                raise ToolBatchExecutionError(
-                    f"a program was stopped, because the host failed: {fault}",
-                    results=result.results,
-                    additional_contexts=result.additional_contexts,
-                    concluded=result.concluded,
-                ) from fault
+        finally:
+            self._faults.reset(before)
+        if faults:
+            raise ToolBatchExecutionError(
+                f"a program was stopped, because the host failed: {message_of(faults[0])}",
+                results=result.results,
+                additional_contexts=result.additional_contexts,
+                concluded=result.concluded,
+            ) from faults[0]
         return result

@@ -46,8 +46,13 @@ class Host(HostListening):
         durability: for a path: `process` outlives the death of the process, `power` that of the machine (ruling 40).
         approval: who answers the questions of policies that no listener of `approval/request` has answered; nobody
             does when `None`. Questions pass `approvals` all the same, so that policies hold and the record is kept.
+        approval_timeout_ms: milliseconds that a question may stay without an answer; what it is about is denied then,
+            and record and model are told that nobody answered in time. No limit when `None`.
         timeouts: whether calls are limited to the `timeout_ms` of their tools (`ptc.TimeoutPolicy`, contract K1). The
             limit stands outside every wrapper that is added later, unless that one is prepended.
+
+    Raises:
+        ValueError: the time limit of approvals is no finite number greater than 0.
 
     Attributes:
         registry: the tools, policies and scopes.
@@ -64,6 +69,7 @@ class Host(HostListening):
         log: str | os.PathLike[str] | EventStore | None = None,
         durability: Literal["process", "power"] = "process",
         approval: ApprovalService | None = None,
+        approval_timeout_ms: float | None = None,
         timeouts: bool = True,
     ) -> None:
         self.registry = ToolRegistry()
@@ -71,7 +77,7 @@ class Host(HostListening):
         self.tools: ScopedTools = self.registry.context()
         if timeouts:
             TimeoutPolicy.install(self.tools)
-        self.approvals = Approvals(self.registry.events, approval)
+        self.approvals = Approvals(self.registry.events, approval, timeout_ms=approval_timeout_ms)
         self.pipeline = Pipeline(self.registry, approval=self.approvals)
         self._service = ToolService(self.pipeline)
         self._store: EventStore | None

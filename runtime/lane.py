@@ -3,6 +3,9 @@
 One driver performs every ordered stage (contract E17): it commits the oldest started call once its body has ended,
 or else starts the next one in the queue, or else sleeps. Only bodies overlap. Calls start and commit in the order in
 which the program made them; an exclusive one has the lane to itself until its commit.
+
+A call about which a person is asked leaves the lane until the answer is there, so that nothing but the call waits for
+a person. Then it is the next to start, and the order of commits has it where that was.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import anyio
 import anyio.to_thread
@@ -23,20 +27,24 @@ from ..registry import (
     SessionLog,
     Signal,
     ToolExecution,
+    ToolExecutionResult,
     ToolRunContext,
     ToolSuccess,
     Wake,
 )
+from ..registry.events import POST_EXECUTE, PRE_EXECUTE
 from ..sandbox.longjson import is_long, long_json_text
+from . import overtime
+from .asking import Asking
 from .dispatch import (
     DISPATCH_LOG_EVENT,
-    ShapingTime,
     SubCall,
     image_message,
     record_settle,
     record_start,
     run_over,
 )
+from .overtime import Overtime
 
 __all__ = ["Lane"]
 
@@ -84,9 +92,11 @@ class Lane:
         self._in_flight = 0
         self._exclusive = False
         self._log_work = 0
-        self._shaping = ShapingTime()
+        self._shaping = Overtime()
+        self._policies = Overtime()
         self._over: str | None = None
         self._wake = Wake()
+        self._asking = Asking(tasks, self._policies, max_parallel, self._wake, on_fault)
 
     @property
     def over(self) -> str | None:
@@ -98,11 +108,18 @@ class Lane:
         self._queue.append(call)
         self._wake.change()
 
-    def close(self, reason: str) -> None:
-        """Ends the run: what has not started is abandoned, what has is awaited (contract E31)."""
+    def close(self, reason: str, *, given_up: bool = False) -> None:
+        """Ends the run: what has not started is abandoned, what has is awaited (contract E31).
+
+        Args:
+            reason: why, for the program's calls.
+            given_up: whether the host has cancelled the task that made the outer call. Policies are cancelled with it,
+                as those of a native call are; otherwise they have some time left.
+        """
         if self._over is None:
             self._over = reason
-            self._shaping.end()
+            self._shaping.end(overtime.SHAPING_GRACE_S)
+            self._policies.end(0 if given_up else overtime.POLICY_GRACE_S)
         while self._queue:
             call = self._queue.popleft()
             call.refuse(run_over(self._over, f"{call.name} tool call abandoned"))
@@ -114,14 +131,43 @@ class Lane:
         A fault of the host, for example a record that cannot be written, is told to `on_fault`, which ends the run;
         what has started is drained and recorded as far as that is possible.
         """
+        try:
+            await self._take_turns()
+        except Exception as error:  # noqa: BLE001 - a fault of the lane itself; bodies are awaited all the same
+            self._on_fault(error)
+            await self._give_up()
+        except anyio.get_cancelled_exc_class():
+            self._on_fault(_cancelled_by_policy())
+            with anyio.CancelScope(shield=True):
+                await self._give_up()
+            raise
+
+    async def _take_turns(self) -> None:
         while True:
             self._wake.look()
             if self._started and self._started[0].settled:
-                await self._commit(self._started.popleft())
-            elif self._queue and self._may_start(self._queue[0]):
+                await self._commit(self._started[0])
+            elif self._asking.answered and self._may_go_on(self._asking.answered[0]):
+                self._go_on(self._asking.answered.popleft())
+            elif self._queue and not self._asking.answered and self._may_start(self._queue[0]):
                 await self._start(self._queue.popleft())
-            elif self._over is not None and not self._started and not self._log_work:
+            elif self._over is not None and not self._started and not self._log_work and self._asking.idle:
                 break
+            else:
+                await self._wake.wait()
+
+    async def _give_up(self) -> None:
+        """Ends what has started past all policies; each call is awaited and recorded all the same."""
+        while self._started or self._log_work or not self._asking.idle:
+            self._wake.look()
+            while self._asking.answered:
+                call = self._asking.answered.popleft()
+                call.settled = True
+                self._started.append(call)
+            if self._started and self._started[0].settled:
+                call = self._started.popleft()
+                assert call.pipeline_call is not None
+                await self._accept(call, call.pipeline_call.interrupt())
             else:
                 await self._wake.wait()
 
@@ -145,17 +191,43 @@ class Lane:
                 call.refuse(f"{call.name} did not run, because its start could not be recorded")
                 return
         self._exclusive = call.mode == "exclusive"
-        self._started.append(call)
         call.pipeline_call = started = self._pipeline.call(call.input, provided=call.provided)
+        self._started.append(call)
+        listeners = self._events.listeners(PRE_EXECUTE, call.input.agent)
         try:
-            await started.prepare()
+            with self._policies.scope() if listeners else nullcontext() as scope:
+                await started.prepare(ask=False)
+            call.broken_off = scope is not None and scope.cancelled_caught
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself
             self._on_fault(error)
-        if started.needs_dispatch:
-            self._in_flight += 1
-            self._tasks.start_soon(self._body, call, started)
-        else:
-            call.settled = True
+        finally:
+            call.settled = not started.needs_dispatch
+        if started.has_question:
+            self._started.pop()
+            self._exclusive = False
+            self._asking.put(call)
+        elif not call.settled:
+            self._launch(call, started)
+
+    def _may_go_on(self, call: SubCall) -> bool:
+        """Tells whether a call may go on that has its answer; one that does not run need not wait for those that do."""
+        return call.broken_off or not (call.pipeline_call and call.pipeline_call.granted) or self._may_start(call)
+
+    def _go_on(self, call: SubCall) -> None:
+        """Has the guards decide about a call that was asked about, and launches it."""
+        made = call.pipeline_call
+        assert made is not None  # it has started
+        if not call.broken_off:
+            made.go_on()
+        self._started.append(call)
+        call.settled = not made.needs_dispatch
+        if not call.settled:
+            self._exclusive = call.mode == "exclusive"
+            self._launch(call, made)
+
+    def _launch(self, call: SubCall, started: PipelineCall) -> None:
+        self._in_flight += 1
+        self._tasks.start_soon(self._body, call, started)
 
     async def _body(self, call: SubCall, started: PipelineCall) -> None:
         try:
@@ -163,18 +235,40 @@ class Lane:
             await started.dispatch(shelter=self._signal)
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; it must not cancel other bodies
             self._on_fault(error)
+        except anyio.get_cancelled_exc_class():
+            self._on_fault(_cancelled_by_policy())
+            raise
         finally:
             self._in_flight -= 1
             call.settled = True
             self._wake.change()
 
     async def _commit(self, call: SubCall) -> None:
-        assert call.pipeline_call is not None  # it has started
-        try:
-            outcome = await call.pipeline_call.finish()
-        except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; the call is recorded as aborted
-            self._on_fault(error)
-            outcome = call.pipeline_call.interrupt()
+        outcome = await self._finish(call)
+        self._started.popleft()
+        await self._accept(call, outcome)
+
+    async def _finish(self, call: SubCall) -> ToolExecutionResult:
+        """Runs what comes after the body; a call that cannot be finished ends as an aborted one."""
+        made = call.pipeline_call
+        assert made is not None  # it has started
+        if not call.broken_off:
+            listeners = self._events.listeners(POST_EXECUTE, call.input.agent)
+            try:
+                with self._policies.scope() if listeners else nullcontext():
+                    return await made.finish()
+            except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; the call is recorded as aborted
+                self._on_fault(error)
+                return made.interrupt()
+        _LOGGER.warning(
+            "a policy of %s (%s) was not through in time after the end of the run; the call is recorded as aborted",
+            call.call_id,
+            call.name,
+        )
+        return made.interrupt()
+
+    async def _accept(self, call: SubCall, outcome: ToolExecutionResult) -> None:
+        """Gives a call's outcome to the program, to the outer call and to the record (contract E23)."""
         image = image_message(outcome)
         if image is not None:
             self._run.defer_context(image)
@@ -208,6 +302,11 @@ class Lane:
         finally:
             self._log_work -= 1
             self._wake.change()
+
+
+def _cancelled_by_policy() -> RuntimeError:
+    """Says why a task of the lane was cancelled: nobody has its handle but the policies that run in it."""
+    return RuntimeError("a policy of a program's call has cancelled the task that it ran in")
 
 
 async def _text_of(value: JsonValue) -> str:

@@ -10,6 +10,7 @@ is looked for among the texts of that reader's own session.
 
 from __future__ import annotations
 
+import codecs
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,10 +139,10 @@ def part_of(data: bytes, offset: int, limit: int, total: int) -> SpilledPart:
     start = 0
     while start < len(data) and data[start] in _CONTINUES:
         start += 1
-    end = min(len(data), start + limit)
-    while end < len(data) and end > start and data[end] in _CONTINUES:
-        end -= 1
-    return SpilledPart(data[start:end].decode(), offset + start, offset + end, total)
+    cut = data[start : start + limit]
+    # A character that the limit, or the end of these bytes, cuts apart is left for the next part.
+    text, taken = codecs.utf_8_decode(cut, "strict", offset + start + len(cut) >= total)
+    return SpilledPart(text, offset + start, offset + start + taken, total)
 
 
 class LocalSpillStore:

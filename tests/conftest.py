@@ -26,6 +26,7 @@ def _plugin(name: str) -> ModuleType:
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     # To be registered now is in time for the plugin's own options.
     pluginmanager.register(_plugin("contract_report"))
+    pluginmanager.register(_plugin("reference_servers"))
     pluginmanager.register(_plugin("typescript_compiler"))
     # The width of whoever runs the tests, which pytest-xdist gives to its workers, is not what they expect.
     for name in ("COLUMNS", "LINES"):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import anyio
 import ptc
 import pytest
+from mcp import Client, StdioServerParameters
+from ptc.runtime.config import check_config, load_config
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -35,6 +40,7 @@ def test_every_python_block_is_a_named_file(folder: Path) -> None:
         "book.py",
         "build.py",
         "check.py",
+        "desk.py",
         "many.py",
         "rename.py",
         "shop.py",
@@ -58,6 +64,54 @@ def test_the_console_lines_print_what_the_readme_shows(folder: Path) -> None:
                 assert done.stdout == shown, command
             lines += 1
     assert lines == 14
+
+
+@pytest.fixture
+def desk() -> dict[str, Any]:
+    """A server as a client's `mcpServers` has it."""
+    return {"command": sys.executable, "args": [str(ROOT / "tests/mcp/servers/desk.py")]}
+
+
+@pytest.mark.anyio
+async def test_the_quick_start_leads_from_mcp_servers_to_run_code_in_the_same_client(
+    tmp_path: Path, desk: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = re.search(r"<!-- quick start: serve -->\n```sh\n(.*?)\n```", README, re.DOTALL)
+    assert found is not None
+    install, *commands = found[1].splitlines()
+    assert install == 'pip install "ptc-runtime[serve]"'
+    assert 1 + len(commands) <= 10
+    kept = tmp_path / ".mcp.json"
+    kept.write_text(json.dumps({"mcpServers": {"desk": desk}}), encoding="utf-8")
+    await anyio.run_process(["bash", "-ec", "\n".join(commands)], cwd=tmp_path)
+    read = json.loads(kept.read_text(encoding="utf-8"))["mcpServers"]
+    assert list(read) == ["ptc"]
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    environment = {**os.environ, "PTC_LOG": str(tmp_path / "ptc.db")}
+    with anyio.fail_after(120):
+        async with Client(StdioServerParameters(**read["ptc"], env=environment, cwd=tmp_path)) as client:
+            offered = await client.list_tools()
+            assert [tool.name for tool in offered.tools] == ["run_code"]
+            code = "return await tools.desk_add(a=2, b=3)"
+            result = await client.call_tool("run_code", {"code": code, "description": "Add"})
+    assert not result.is_error
+    assert "5" in result.content[0].text  # type: ignore[union-attr]
+
+
+def test_the_configuration_is_one(folder: Path, desk: dict[str, Any]) -> None:
+    (block,) = blocks("toml")
+    (folder / "ptc.toml").write_text(block, encoding="utf-8")
+    (folder / "servers.json").write_text(json.dumps({"mcpServers": {"desk": desk}}), encoding="utf-8")
+    config = load_config(folder / "ptc.toml")
+    assert [str(finding) for finding in (*config.warnings, *check_config(config))] == []
+    assert [type(rule.decision) for rule in config.rules] == [ptc.Allow, ptc.Ask]
+
+
+def test_a_host_has_the_tools_of_servers(folder: Path, desk: dict[str, Any]) -> None:
+    (folder / "servers.json").write_text(json.dumps({"mcpServers": {"desk": desk}}), encoding="utf-8")
+    done = subprocess.run([sys.executable, "desk.py"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "desk connected 2 tools\n5\n"
 
 
 def test_the_conformance_tests_run_as_the_readme_says(folder: Path) -> None:

@@ -195,6 +195,7 @@ def _under(call: ToolExecution, signal: Signal) -> ToolExecution:
         signal=signal,
         schema=call.schema,
         tool_set=call.tool_set,
+        annotations=call.annotations,
     )
 
 

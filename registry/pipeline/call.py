@@ -5,6 +5,8 @@
     finish     project, post-execute, caller-cancel, materialise, finalize, freeze, observe
 
 Schedulers interleave the phases of several calls: only `dispatch` may overlap with another call's (contract D5, D6).
+One that would not wait for a person has `prepare` leave the question: then `ask` overlaps as well, and `go_on` has the
+guards and what comes after them.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from ..decisions import Allow
 from .after import publish, review
 from .around import run_around
 from .capture import admit
 from .classify import ExecutionMode, classify
 from .outcome import aborted
-from .policy import decide
+from .policy import decide, go_by_answer, put_question
 
 if TYPE_CHECKING:
     from ..approval import ApprovalOutcome
@@ -32,6 +35,9 @@ __all__ = ["PipelineCall"]
 class _Phase(enum.Enum):
     CAPTURED = "captured"
     PREPARING = "preparing"
+    QUESTIONED = "questioned"
+    ASKING = "asking"
+    ANSWERED = "answered"
     PREPARED = "prepared"
     DISPATCHING = "dispatching"
     DISPATCHED = "dispatched"
@@ -108,16 +114,49 @@ class PipelineCall:
         state = self._state
         return "exclusive" if state.collapsed else classify(state.resolve(), state.exec.arguments)
 
-    async def prepare(self) -> None:
+    @property
+    def has_question(self) -> bool:
+        """Whether `prepare` has left a question, which `ask` puts."""
+        return self._phase is _Phase.QUESTIONED
+
+    @property
+    def granted(self) -> bool:
+        """Whether the question was answered with yes, so that the call runs unless the guards refuse it."""
+        return self._phase is _Phase.ANSWERED and isinstance(self._state.answer, Allow)
+
+    async def prepare(self, *, ask: bool = True) -> None:
         """Runs the stages before dispatch; `needs_dispatch` tells whether the call goes on to `dispatch`.
+
+        Args:
+            ask: whether a question that a policy has is put at once; else the call stops there, and `has_question`
+                tells so.
 
         Raises:
             RuntimeError: the call was prepared before (contract C68).
         """
         self._enter(_Phase.PREPARING, _Phase.CAPTURED)
         if admit(self._state):
-            await decide(self._state)
-        self._phase = _Phase.PREPARED
+            await decide(self._state, ask=ask)
+        self._phase = _Phase.PREPARED if self._state.question is None else _Phase.QUESTIONED
+
+    async def ask(self) -> None:
+        """Puts the question that `prepare` has left, and waits for the answer; `go_on` goes by it.
+
+        Raises:
+            RuntimeError: there is none, or it was put before (contract C68).
+        """
+        self._enter(_Phase.ASKING, _Phase.QUESTIONED)
+        await put_question(self._state)
+        self._phase = _Phase.ANSWERED
+
+    def go_on(self) -> None:
+        """Runs what comes after the answer; `needs_dispatch` then tells whether the call goes on to `dispatch`.
+
+        Raises:
+            RuntimeError: there is no answer (contract C68).
+        """
+        self._enter(_Phase.PREPARED, _Phase.ANSWERED)
+        go_by_answer(self._state)
 
     async def dispatch(self, *, shelter: Signal | None = None) -> None:
         """Runs the wrappers and the body.

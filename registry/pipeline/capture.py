@@ -63,6 +63,7 @@ def capture(
         signal=signal,
         schema=schema,
         tool_set=tool_set,
+        annotations=None if definition is None else definition.annotations,
     )
     return CallState(
         registry,

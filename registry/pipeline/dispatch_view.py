@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..definition import ToolSchema
     from ..execution import ExecutionToken, ToolExecution
     from ..scopes import ScopeKey
+    from ..tool_annotations import ToolAnnotations
     from ..values import JsonValue, Missing
 
 __all__ = ["DispatchView"]
@@ -87,6 +88,11 @@ class DispatchView:
     def tool_set(self) -> ResolvedToolSet | None:
         """The admitted set of this step."""
         return self._exec.tool_set
+
+    @property
+    def annotations(self) -> ToolAnnotations | None:
+        """What the tool says of its effects."""
+        return self._exec.annotations
 
     def close(self) -> None:
         """Ends the time in which the signal may be replaced."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, assert_never
 
-from ..approval import ApprovalRequest
+from ..approval import ApprovalRequest, approval_detail
 from ..decisions import Allow, Ask, Cancel, Deny, ErrorInfo, PreToolDecision
 from ..events import PRE_EXECUTE, close_stray, describe_answer, run_waterfall
 from .outcome import aborted, error_of, failure, failure_of
@@ -14,31 +14,67 @@ from .shelter import await_policy
 if TYPE_CHECKING:
     from .state import CallState
 
-__all__ = ["decide", "decision_problem"]
+__all__ = ["decide", "decision_problem", "go_by_answer", "put_question"]
 
 _ALLOW: Final = Allow()
 _EXPECTED: Final = ((Allow, Deny, Ask, Cancel), "Allow, Deny, Ask or Cancel")
 _APPROVAL_ERROR: Final = "ApprovalError"
 
 
-async def decide(state: CallState) -> None:
+async def decide(state: CallState, *, ask: bool = True) -> None:
     """Asks every policy whether the call may run; it may when no outcome has been set.
 
     A denial, a cancellation, and a caller that has given up settle the call; a policy that raises ends it, past
     post-execute, with its own error (contract C24).
+
+    Args:
+        state: the call.
+        ask: whether a question that a policy has is put at once; else it is left in `state.question`.
     """
     try:
         decision = await _pre_execute(state)
         if isinstance(decision, Ask):
+            if not ask:
+                state.question = decision
+                return
             decision = await _ask(state, decision)
         _act(state, decision)
-    except Exception as error:
-        state.decision = "error"
-        state.logger.warning(
-            'a policy raised before tool "%s" (call %s); the call is refused', state.exec.name, state.exec.call_id,
-            exc_info=error,
-        )  # fmt: skip
-        state.end(failure_of(error_of(error)))
+    except Exception as error:  # noqa: BLE001 - the call is refused, whatever it is
+        _refuse(state, error)
+
+
+async def put_question(state: CallState) -> None:
+    """Puts the question that `decide` has left, and keeps the answer in `state.answer`.
+
+    Nobody is asked about a call that was given up before its question was put.
+    """
+    question, state.question = state.question, None
+    if question is None:
+        raise RuntimeError("there is no question to put")
+    try:
+        state.answer = Cancel() if state.exec.signal.aborted else await _ask(state, question)
+    except Exception as error:  # noqa: BLE001 - as in `decide`
+        _refuse(state, error)
+
+
+def go_by_answer(state: CallState) -> None:
+    """Settles the call by the answer to its question, or has the guards decide; it may run when none is set."""
+    answer, state.answer = state.answer, None
+    if answer is None:
+        return  # asking failed, and the call is refused already
+    try:
+        _act(state, answer)
+    except Exception as error:  # noqa: BLE001 - as in `decide`
+        _refuse(state, error)
+
+
+def _refuse(state: CallState, error: Exception) -> None:
+    state.decision = "error"
+    state.logger.warning(
+        'a policy raised before tool "%s" (call %s); the call is refused', state.exec.name, state.exec.call_id,
+        exc_info=error,
+    )  # fmt: skip
+    state.end(failure_of(error_of(error)))
 
 
 async def _allow() -> PreToolDecision:
@@ -92,25 +128,29 @@ async def _ask(state: CallState, ask: Ask) -> Allow | Deny | Cancel:
         call_id=call.call_id,
         reason=ask.reason,
         display_reason=ask.display_reason,
+        arguments=call.arguments,
         signal=call.signal,
     )
     outcome: object = await await_policy(service.request(request))
+    detail = approval_detail(outcome)
+    why = "" if detail is None else f": {detail}"
     match outcome:
         case "allowed-once":
-            state.approval_outcome = outcome
+            state.approval_outcome = "allowed-once"
             return _ALLOW
         case "rejected":
-            state.approval_outcome = outcome
-            return _unapproved(f'the user rejected tool "{call.name}"', "APPROVAL_REJECTED")
+            state.approval_outcome = "rejected"
+            return _unapproved(f'the user rejected tool "{call.name}"{why}', "APPROVAL_REJECTED")
         case "cancelled":
-            state.approval_outcome = outcome
+            state.approval_outcome = "cancelled"
             if call.signal.aborted:
                 return Cancel()
-            return _unapproved(f'approval for tool "{call.name}" was cancelled', "APPROVAL_CANCELLED")
+            return _unapproved(f'approval for tool "{call.name}" was cancelled{why}', "APPROVAL_CANCELLED")
         case "unavailable":
-            state.approval_outcome = outcome
+            state.approval_outcome = "unavailable"
             return _unapproved(
-                f'tool "{call.name}" requires approval, but no approval channel is available', "APPROVAL_UNAVAILABLE"
+                f'tool "{call.name}" requires approval, but {detail or "no approval channel is available"}',
+                "APPROVAL_UNAVAILABLE",
             )
         case _:
             close_stray(outcome)

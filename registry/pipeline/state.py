@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from ..activation import ResolvedToolSet
     from ..approval import ApprovalOutcome, ApprovalService
-    from ..decisions import ContextMessage
+    from ..decisions import Allow, Ask, Cancel, ContextMessage, Deny
     from ..definition import ToolDefinition
     from ..execution import ToolExecution, ToolExecutionResult, ToolFailure
     from ..registry import ToolRegistry
@@ -66,10 +66,13 @@ class CallState:
         decision: what became of the question whether the call may run.
         decided_by: the qualified name of the listener or guard that made that decision, if one did.
         approval_outcome: what the approval service answered.
+        question: what a policy has asked and nobody has been asked yet.
+        answer: what came of the question, for the guards.
         blocked_by: the qualified name of the post-execute listener that blocked the result.
     """
 
     __slots__ = (
+        "answer",
         "approval",
         "approval_outcome",
         "argument_fault",
@@ -90,6 +93,7 @@ class CallState:
         "projector",
         "provided",
         "published",
+        "question",
         "registry",
         "transport",
         "visible",
@@ -129,6 +133,8 @@ class CallState:
         self.decision: CallDecision | None = None
         self.decided_by: str | None = None
         self.approval_outcome: ApprovalOutcome | None = None
+        self.question: Ask | None = None
+        self.answer: Allow | Deny | Cancel | None = None
         self.blocked_by: str | None = None
 
     def resolve(self) -> ToolDefinition | None:

@@ -14,6 +14,7 @@ def main() -> None:
     from .audit import audit
     from .run import run
     from .sdk import sdk
+    from .serve import serve
 
     # Whatever a program wrote is escaped before it is printed; this is for plain letters that a narrow terminal lacks.
     for stream in (sys.stdout, sys.stderr):
@@ -32,6 +33,7 @@ def main() -> None:
     app.callback()(_top)
     app.command("run")(run)
     app.command("sdk")(sdk)
+    app.command("serve")(serve)
     app.add_typer(audit, name="audit")
     app(prog_name="ptc")
 

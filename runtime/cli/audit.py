@@ -11,11 +11,15 @@ import typer
 
 from .audit_filters import (
     Agent,
+    Answered,
+    Approved,
     Argument,
     Code,
+    Content,
     Decided,
     DecidedBy,
     Ended,
+    Job,
     RunName,
     SessionName,
     Since,
@@ -59,7 +63,7 @@ def list_command(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many runs to list.", metavar="N")] = 20,
     json: Json = False,
 ) -> None:
-    """List the latest runs: one line for each call that a model made, the latest first."""
+    """List the latest runs: one line for each call that a model made, with its jobs, the latest first."""
     with _explained():
         from ..log.sqlite_reader import SqliteLogReader
         from .audit_find import list_runs
@@ -99,6 +103,9 @@ def show_command(
     full: Annotated[bool, typer.Option("--full", help="Cut nothing, however long it is.")] = False,
 ) -> None:
     """Show a run: its program, each call in order with arguments, outcome and duration, and the result.
+
+    Beside each call stand the questions about it and the background jobs that it started, with how these ended. The
+    policies that stood for the session come first.
 
     A call ends ok, failed, denied or cancelled; its outcome is unknown when it still runs, or when its process died.
     Characters that would steer the terminal or hide text are shown as escapes, and long values are cut.
@@ -207,6 +214,10 @@ def query_command(
     code: Code = None,
     decision: Decided = None,
     decided_by: DecidedBy = None,
+    approval: Approved = None,
+    answered: Answered = None,
+    content: Content = None,
+    job: Job = None,
     argument: Argument = None,
     session: SessionName = None,
     run: RunName = None,
@@ -216,7 +227,7 @@ def query_command(
     """Find calls, of models and of programs, that fit all filters: one line for each, the latest first.
 
     Each line tells when the call started, the agent, the run (which `ptc audit show` takes), the tool, how the call
-    ended and how long it took, who decided, the error, and the arguments.
+    ended and how long it took, who decided, the error, the jobs that it started, and the arguments.
     """
     with _explained():
         from ..log.query import find_calls
@@ -252,13 +263,18 @@ def tail_command(
     code: Code = None,
     decision: Decided = None,
     decided_by: DecidedBy = None,
+    approval: Approved = None,
+    answered: Answered = None,
+    content: Content = None,
+    job: Job = None,
     argument: Argument = None,
     session: SessionName = None,
     json: JsonLines = False,
 ) -> None:
-    """Follow the log while hosts write it: one line when a call starts (>) and one when it has ended (<).
+    """Follow the log while hosts write it: one line when a call or a job starts (>) and one when it has ended (<).
 
-    It waits for a log that is not there yet. With filters on how calls end, only ends are printed. Ctrl-C ends it.
+    It waits for a log that is not there yet. With filters on how calls end, only ends are printed; with filters that
+    only calls can meet, no jobs. Ctrl-C ends it.
     """
     with _explained():
         from .audit_tail import tail

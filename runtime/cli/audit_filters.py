@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from ..log.query import CallFilter
+    from ..log.call_filter import CallFilter
 
 __all__ = [
     "Agent",
+    "Answered",
+    "Approved",
     "Argument",
     "Code",
+    "Content",
     "Decided",
     "DecidedBy",
     "Ended",
+    "Job",
     "RunName",
     "SessionName",
     "Since",
@@ -33,6 +37,8 @@ __all__ = [
 
 _OUTCOMES: Final = ["ok", "failed", "denied", "cancelled", "unknown"]
 _DECISIONS: Final = ["allow", "deny", "cancel", "error", "block"]
+_APPROVALS: Final = ["asked", "answered", "unanswered", "allowed-once", "rejected", "cancelled", "unavailable"]
+_JOBS: Final = ["any", "completed", "killed", "failed", "unknown"]
 _MICROSECOND: Final = timedelta(microseconds=1)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -65,6 +71,37 @@ DecidedBy = Annotated[
     str | None,
     typer.Option("--decided-by", help="A part of the name of the guard or listener that decided.", metavar="NAME"),
 ]
+Approved = Annotated[
+    str | None,
+    typer.Option(
+        "--approval",
+        help=f"Calls that somebody was asked about, by what came of the question: {', '.join(_APPROVALS)}.",
+        metavar="STATE",
+    ),
+]
+Answered = Annotated[
+    str | None,
+    typer.Option(
+        "--answered",
+        help="A part of what is recorded of who answered such a question, and how.",
+        metavar="TEXT",
+    ),
+]
+Content = Annotated[
+    str | None,
+    typer.Option(
+        "--content",
+        help="What the record has of their content: text, image or another type of block, empty, spilled (a preview "
+        "stands for a long text), redacted, redaction-failed.",
+        metavar="KIND",
+    ),
+]
+Job = Annotated[
+    str | None,
+    typer.Option(
+        "--job", help=f"Calls that started background jobs, by how these ended: {', '.join(_JOBS)}.", metavar="STATE"
+    ),
+]
 Argument = Annotated[
     str | None,
     typer.Option("--argument", help="A part of the compact JSON text of their arguments.", metavar="TEXT"),
@@ -84,7 +121,7 @@ def call_filter(log: Path, options: dict[str, Any]) -> CallFilter:
         NoSuchRunError: the log has no such session.
         LogUnavailableError: the log, which has to be asked for the session, cannot be read.
     """
-    from ..log.query import CallFilter
+    from ..log.call_filter import CallFilter
     from .audit_verify import session_named
 
     session, run = options.get("session"), options.get("run")
@@ -104,6 +141,10 @@ def call_filter(log: Path, options: dict[str, Any]) -> CallFilter:
         code=options.get("code"),
         decision=_one_of("--decision", options.get("decision"), _DECISIONS),  # pyright: ignore[reportArgumentType] - checked
         decided_by=options.get("decided_by"),
+        approval=_one_of("--approval", options.get("approval"), _APPROVALS),  # pyright: ignore[reportArgumentType] - checked
+        answered=options.get("answered"),
+        content=options.get("content"),
+        job=_one_of("--job", options.get("job"), _JOBS),  # pyright: ignore[reportArgumentType] - checked
         argument=options.get("argument"),
         session=None if session is None else session_named(log, session),
         run=number,

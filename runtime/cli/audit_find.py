@@ -50,8 +50,8 @@ class Listing:
 class Found:
     """What an auditor asked for: the session as it was read, and those of its runs that were meant.
 
-    Of a large session only the runs that were meant are read, and `reading` tells neither of others nor of events that
-    do not pair.
+    Of a large session only the runs that were meant are read, and `reading` tells of policies but neither of other runs
+    nor of what belongs to none.
     """
 
     reading: SessionReading
@@ -133,8 +133,8 @@ def latest(reader: SqliteLogReader) -> Found:
         raise NoSuchRunError(f"the log {reader.path} has no run that can be shown{problems}")
     session, run = listing.runs[0]
     if session.events > LARGE:
-        found = LargeSession(reader, session).run(run.number)
-        return Found(SessionReading(session, [], []), [found or run])
+        large = LargeSession(reader, session)
+        return Found(SessionReading(session, [], [], large.settings), [large.run(run.number) or run])
     return Found(read_session(session, reader.events(session.id)), [run])
 
 
@@ -155,7 +155,7 @@ def find(reader: SqliteLogReader, wanted: str) -> Found:
     if slash and session.events > LARGE:
         large = LargeSession(reader, session)
         found = large.run(_number(session, number, large.count))
-        return Found(SessionReading(session, [], []), [] if found is None else [found])
+        return Found(SessionReading(session, [], [], large.settings), [] if found is None else [found])
     reading = read_session(session, reader.events(session.id))
     if not slash:
         return Found(reading, reading.runs)

@@ -4,7 +4,7 @@
 
     {"format", "log", "more", "runs": [{
         "run": "SESSION/NUMBER", "session", "agent", "started", "tool", "description", "calls": how many,
-        "outcome", "durationMs"}],
+        "jobs": {STATUS: how many}, "outcome", "durationMs"}],
      "unpaired": {SESSION: how many events make no sense},
      "unreadable": {SESSION: why}}
 
@@ -12,17 +12,26 @@
 
     {"format", "log",
      "session": {"id", "agent", "opened", "labels", "events"},
+     "settings": [{"what", "value", "source", "time", "seq"}],
      "runs": [{
         "run", "callId", "tool", "description", "program", "preflight", "arguments": the model's raw text,
-        "outcome", "error", "decision", "approvals", "started", "durationMs", "content", "meta", "seq", "settledSeq",
-        "calls": [{"callId", "parentCallId", "tool", "arguments", "outcome", "error", "decision", "approvals", "line",
-                   "started", "durationMs", "content", "meta", "seq", "settledSeq"}]}],
+        "outcome", "error", "decision", "approvals", "jobs", "started", "durationMs", "content", "meta", "seq",
+        "settledSeq",
+        "calls": [{"callId", "parentCallId", "tool", "arguments", "outcome", "error", "decision", "approvals", "jobs",
+                   "line", "started", "durationMs", "content", "meta", "seq", "settledSeq"}]}],
+     "questions": [{"tool", "asked", and the keys of an approval}],
+     "jobs": [{the keys of a job, and "callId"}],
      "unpaired": [{"seq", "callId", "problem"}]}
 
 An outcome is `ok`, `failed`, `denied`, `cancelled` or `outcome unknown`. Times are ISO 8601 in UTC with microseconds,
 durations milliseconds with a fraction. `error` is `{"name", "code", "reason"}`, `decision` is `{"outcome", "by",
-"approval"}`. `approvals` are the questions that were put about a call: `{"reason", "outcome", "waitedMs", "seq",
-"decidedSeq"}`, `outcome` one of `allowed-once`, `rejected`, `cancelled`, `unavailable`.
+"approval"}`. `approvals` are the questions that were put about a call: `{"reason", "outcome", "detail", "waitedMs",
+"seq", "decidedSeq"}`, `outcome` one of `allowed-once`, `rejected`, `cancelled`, `unavailable`.
+`jobs` are the background jobs that a call started: `{"jobId", "kind", "label", "status", "detail", "started",
+"durationMs", "seq", "settledSeq"}`, `status` one of `completed`, `killed`, `failed`, and null while a job has no end;
+in a list such jobs count as `unknown`.
+`settings` are the policies that were set in the session, `what` one of `preset`, `sandbox`, `approvals`. `questions`
+and `jobs` of a session are those that belong to no call of it.
 `preflight` is the check of the program before it ran: `{"outcome", "reason", "findings", "elapsedMs"}`, `outcome` one
 of `passed`, `refused`, `unchecked`.
 What is not known is null.
@@ -34,6 +43,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..log.times import iso
+from .audit_words import approval_object, job_counts, job_object
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +74,7 @@ def list_object(log: Path, listing: Listing) -> dict[str, Any]:
                 "tool": run.call.name if run.call else None,
                 "description": run.description,
                 "calls": len(run.calls),
+                "jobs": job_counts(run),
                 "outcome": run.outcome,
                 "durationMs": run.call.duration_ms if run.call else None,
             }
@@ -87,7 +98,22 @@ def show_object(log: Path, found: Found) -> dict[str, Any]:
             "labels": dict(session.labels),
             "events": session.events,
         },
+        "settings": [
+            {
+                "what": setting.what,
+                "value": setting.value,
+                "source": setting.source,
+                "time": iso(setting.time_us),
+                "seq": setting.seq,
+            }
+            for setting in found.reading.settings
+        ],
         "runs": [_run(run) for run in found.runs],
+        "questions": [
+            {"tool": question.tool_name, "asked": iso(question.asked_us), **approval_object(question.approval)}
+            for question in found.reading.questions
+        ],
+        "jobs": [{**job_object(job), "callId": job.call_id} for job in found.reading.jobs],
         "unpaired": [
             {"seq": violation.seq, "callId": violation.call_id, "problem": violation.problem}
             for violation in found.reading.violations
@@ -108,7 +134,8 @@ def _run(run: Run) -> dict[str, Any]:
         "outcome": run.outcome,
         "error": _identity(call) if call else None,
         "decision": _decision(call) if call else None,
-        "approvals": _approvals(call) if call else [],
+        "approvals": [approval_object(approval) for approval in call.approvals] if call else [],
+        "jobs": [job_object(job) for job in call.jobs] if call else [],
         "started": iso(run.started_us),
         "durationMs": call.duration_ms if call else None,
         "content": call.content if call else None,
@@ -140,7 +167,8 @@ def _call(call: Call) -> dict[str, Any]:
         "outcome": call.outcome,
         "error": _identity(call),
         "decision": _decision(call),
-        "approvals": _approvals(call),
+        "approvals": [approval_object(approval) for approval in call.approvals],
+        "jobs": [job_object(job) for job in call.jobs],
         "line": call.line,
         "started": iso(call.started_us),
         "durationMs": call.duration_ms,
@@ -161,16 +189,3 @@ def _decision(call: Call) -> dict[str, str | None] | None:
     if decision is None:
         return None
     return {"outcome": decision.outcome, "by": decision.by, "approval": decision.approval}
-
-
-def _approvals(call: Call) -> list[dict[str, Any]]:
-    return [
-        {
-            "reason": approval.reason,
-            "outcome": approval.outcome,
-            "waitedMs": approval.waited_ms,
-            "seq": approval.seq,
-            "decidedSeq": approval.decided_seq,
-        }
-        for approval in call.approvals
-    ]

@@ -3,10 +3,10 @@
 `ptc audit query --json` prints JSON Lines, one object for each call, the latest first:
 
     {"session", "agent", "run": "SESSION/NUMBER", "callId", "parentCallId", "tool", "arguments", "outcome", "error",
-     "decision", "line", "started", "durationMs", "seq", "settledSeq"}
+     "decision", "approvals", "jobs", "line", "started", "durationMs", "seq", "settledSeq"}
 
-The keys are those of `ptc audit show --json`, which has the content, the approvals and the program as well. `run` is
-null when the record does not tell.
+The keys are those of `ptc audit show --json`, which has the content and the program as well. `run` is null when the
+record does not tell.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ...registry.lossless import to_json_text
 from ..log.times import iso
+from .audit_words import OUTCOME_STYLES, approval_object, job_object, job_outcome, short_duration
 from .terminal import cut, print_line, visible
 
 if TYPE_CHECKING:
@@ -26,15 +27,7 @@ if TYPE_CHECKING:
     from ..log.query import Findings, FoundCall
     from ..log.reading import Call
 
-__all__ = ["OUTCOME_STYLES", "call_line", "call_object", "json_line", "print_findings", "short_duration", "why_text"]
-
-OUTCOME_STYLES: Final = {
-    "ok": "green",
-    "failed": "red",
-    "denied": "magenta",
-    "cancelled": "yellow",
-    "outcome unknown": "bold yellow",
-}
+__all__ = ["call_line", "call_object", "json_line", "print_findings", "why_text"]
 
 _NAME_BYTES: Final = 80
 _ARGUMENT_BYTES: Final = 160
@@ -58,6 +51,8 @@ def call_object(found: FoundCall) -> dict[str, Any]:
         "decision": None
         if decision is None
         else {"outcome": decision.outcome, "by": decision.by, "approval": decision.approval},
+        "approvals": [approval_object(approval) for approval in call.approvals],
+        "jobs": [job_object(job) for job in call.jobs],
         "line": call.line,
         "started": iso(call.started_us),
         "durationMs": call.duration_ms,
@@ -94,6 +89,8 @@ def call_line(found: FoundCall) -> Text:
     why = why_text(call)
     if why:
         line.append_text(Text.assemble("  ", _cut(why, _WHY_BYTES)))
+    for job in call.jobs:
+        line.append_text(Text.assemble("  job ", visible(cut(job.job_id, _NAME_BYTES)[0]), " ", job_outcome(job)))
     arguments = call.arguments if isinstance(call.arguments, str) else to_json_text(call.arguments)
     line.append_text(Text.assemble("  ", _cut(arguments, _ARGUMENT_BYTES)))
     return line
@@ -109,22 +106,6 @@ def why_text(call: Call) -> str:
     if error is not None:
         parts.append(f"{error.code}{f': {error.reason}' if error.reason else ''}")
     return ", ".join(parts)
-
-
-def short_duration(milliseconds: float) -> str:
-    """Returns a duration with about three digits and its unit."""
-    if milliseconds < 100:
-        digits = 2 if milliseconds < 10 else 1
-        return f"{milliseconds:.{digits}f} ms"
-    if milliseconds < 1_000:
-        return f"{milliseconds:.0f} ms"
-    seconds = milliseconds / 1_000
-    if seconds < 100:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
-    minutes, seconds = divmod(int(seconds), 60)
-    if minutes < 100:
-        return f"{minutes}m {seconds:02}s"
-    return f"{minutes // 60:,}h {minutes % 60:02}m"
 
 
 def _cut(text: str, limit: int) -> Text:

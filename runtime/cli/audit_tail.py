@@ -2,7 +2,9 @@
 
 `ptc audit tail --json` prints JSON Lines, one object for each start and each end of a call, in the order in which they
 are recorded: `{"event": "start" or "end", "time", ...}` and then the keys of `ptc audit query --json`. What only the
-end tells is null at the start, and `outcome` is `outcome unknown`.
+end tells is null at the start, and `outcome` is `outcome unknown`. Starts and ends of background jobs come between
+them: `{"event": "job start" or "job end", "time", "session", "agent", "run": "SESSION/NUMBER", ...}` and then the keys
+of a job in `ptc audit show --json`.
 """
 
 from __future__ import annotations
@@ -14,17 +16,18 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from ...registry.lossless import to_json_text
-from ..log.follow import CallFollower
+from ..log.follow import CallFollower, CallNews
 from ..log.times import iso
-from .audit_query import OUTCOME_STYLES, call_object, json_line, short_duration, why_text
+from .audit_query import call_object, json_line, why_text
+from .audit_words import OUTCOME_STYLES, job_object, job_text, short_duration
 from .terminal import console, cut, print_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ..log.follow import CallNews
-    from ..log.query import CallFilter
+    from ..log.call_filter import CallFilter
+    from ..log.follow import JobNews
 
 __all__ = ["tail"]
 
@@ -46,7 +49,8 @@ def tail(
     Args:
         log: the log; it need not be there yet.
         wanted: which calls; with `since_us`, those that have happened since then come first. What only an end tells
-            is asked of ends alone, so a start is not printed when it is asked for.
+            is asked of ends alone, so a start is not printed when it is asked for. Jobs are printed when nothing is
+            asked of calls but whose they are.
         json: prints JSON Lines.
         say: tells the user what is no output.
         pause: waits for so many seconds.
@@ -78,24 +82,42 @@ def tail(
         return
 
 
-def _fits(wanted: CallFilter, news: CallNews) -> bool:
-    found = news.found
-    if wanted.session not in (None, found.session) or wanted.run not in (None, found.run):
-        return False
-    if news.happened == "start":
-        asks_for_end = wanted.asks_for_the_end or wanted.outcome is not None
-        return not asks_for_end and wanted.fits_start(found.call, found.agent)
-    return wanted.fits(found.call, found.agent)
+def _fits(wanted: CallFilter, news: CallNews | JobNews) -> bool:
+    if isinstance(news, CallNews):
+        found = news.found
+        if wanted.session not in (None, found.session) or wanted.run not in (None, found.run):
+            return False
+        if news.happened == "start":
+            return not wanted.asks_beyond_the_start and wanted.fits_start(found.call, found.agent)
+        return wanted.fits(found.call, found.agent)
+    return wanted.session in (None, news.session) and wanted.fits_agent(news.agent) and not wanted.asks_of_calls
 
 
-def _json(news: CallNews) -> str:
-    return json_line({"event": news.happened, "time": iso(news.time_us), **call_object(news.found)})
+def _json(news: CallNews | JobNews) -> str:
+    if isinstance(news, CallNews):
+        return json_line({"event": news.happened, "time": iso(news.time_us), **call_object(news.found)})
+    told = {"event": f"job {news.happened}", "time": iso(news.time_us), "session": news.session, "agent": news.agent}
+    run = None if news.run is None else f"{news.session}/{news.run}"
+    return json_line({**told, "run": run, **job_object(news.job)})
 
 
-def _line(news: CallNews) -> Text:
+def _line(news: CallNews | JobNews) -> Text:
+    if isinstance(news, CallNews):
+        return _call_line(news)
+    line = _head(news.time_us, news.agent, news.session, news.run)
+    line.append("  > " if news.happened == "start" else "  < ")
+    return Text.assemble(line, *job_text(news.job, started=news.happened == "start"))
+
+
+def _head(time_us: int, agent: str, session: str, run: int | None) -> Text:
+    line = Text.assemble((f"{iso(time_us)[11:23]}  ", "dim"), visible(cut(agent, _NAME_BYTES)[0]))
+    line.append_text(visible(f"  {session}/{'?' if run is None else run}  "))
+    return line
+
+
+def _call_line(news: CallNews) -> Text:
     found, call = news.found, news.found.call
-    line = Text.assemble((f"{iso(news.time_us)[11:23]}  ", "dim"), visible(cut(found.agent, _NAME_BYTES)[0]))
-    line.append_text(visible(f"  {found.session}/{'?' if found.run is None else found.run}  "))
+    line = _head(news.time_us, found.agent, found.session, found.run)
     inside = "  " if call.parent_call_id is not None else ""
     line.append(inside)
     name = visible(cut(call.name, _NAME_BYTES)[0], "bold")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from ..log.anchor import AnchorError, read_anchors
-from ..log.sqlite_reader import read_snapshot
+from ..log.snapshot import read_snapshot
 from .audit_find import NoSuchRunError, one_session
 from .terminal import print_line, visible
 

@@ -23,7 +23,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from ...registry.lossless import to_json_text
-from .audit_query import OUTCOME_STYLES, short_duration
+from .audit_words import JOB_OUTCOMES, OUTCOME_STYLES, short_duration
 from .terminal import can_encode, cut, escaped_lines, folded, print_line, visible
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from ..log.background import BackgroundJob
     from ..log.reading import Approval, Call, Run
 
 __all__ = ["content_text", "print_field", "print_waterfall", "screen_width"]
@@ -97,7 +98,8 @@ class _Scale:
         at, upto = self._at(start_us), self._at(end_us)
         width = max(1, upto - at)
         at = min(at, self.columns - width)
-        mark = _MARK.get(outcome, "")
+        beyond = end_us > self.start_us + self.span_us  # a job goes on after its run: it does not end here
+        mark = "" if beyond else _MARK.get(outcome, "")
         filled = _FILL[outcome] * (width - len(mark)) + mark
         style = OUTCOME_STYLES[outcome]
         return Text.assemble(" " * at, (filled, style), " " * (self.columns - at - width))
@@ -192,15 +194,39 @@ class _Picture:
         took = "-" if call.duration_ms is None else short_duration(call.duration_ms)
         self._print_row(label, call.outcome, (call.started_us, ended), took, depth)
         self._print_details(call, depth)
+        for job in call.jobs:
+            self._print_job(job, depth + 1)
 
-    def _print_row(self, label: Text, outcome: str, between: tuple[int, int], took: str, depth: int) -> None:
+    def _print_job(self, job: BackgroundJob, depth: int) -> None:
+        """Prints the row of a job below the call that started it; one that goes on after the run has an open bar."""
+        name = visible(cut(job.job_id, 60)[0], "bold")
+        label = Text.assemble("job ", name, " [", visible(cut(job.kind, 60)[0]), "]")
+        outcome = JOB_OUTCOMES[job.status]
+        ended = self._end_us if job.duration_ms is None else job.started_us + round(job.duration_ms * 1000)
+        took = "-" if job.duration_ms is None else short_duration(job.duration_ms)
+        self._print_row(label, job.status or outcome, (job.started_us, ended), took, depth, like=outcome)
+        detail = "" if job.detail is None else f" ({job.detail})"
+        self._print_value(self._own("       │   ") + "  " * depth, "", f"{job.label}{detail}")
+
+    def _print_row(
+        self,
+        label: Text,
+        outcome: str,
+        between: tuple[int, int],
+        took: str,
+        depth: int,
+        *,
+        like: str | None = None,
+    ) -> None:
+        """Prints a row with its bar; it looks like that of a call with the outcome `like`, or with its own."""
+        like = like or outcome
         margin = Text.assemble((self._own("       ├ "), "dim"), "  " * depth)
         room = self._left - margin.cell_len - len(outcome) - 4
-        row = Text.assemble(margin, _fitted(label, room), "  ", (outcome, OUTCOME_STYLES.get(outcome, "dim")))
+        row = Text.assemble(margin, _fitted(label, room), "  ", (outcome, OUTCOME_STYLES.get(like, "dim")))
         began = short_duration(max(0, between[0] - self._start_us) / 1000)
         row.append(" " * max(2, self._left - row.cell_len))
         if self._scale.columns:
-            bar = self._scale.bar(*between, outcome if outcome in OUTCOME_STYLES else "ok")
+            bar = self._scale.bar(*between, like if like in OUTCOME_STYLES else "ok")
             bar.plain = self._own(bar.plain)
             row.append_text(bar)
         row.append(f"{began:>10}{took:>10}", "dim")
@@ -287,8 +313,9 @@ def _reasons(call: Call) -> Iterator[tuple[str, str]]:
 
 def _approval_text(approval: Approval) -> str:
     answer = approval.outcome or "not answered"
+    detail = "" if approval.detail is None else f" ({approval.detail})"
     waited = "" if approval.waited_ms is None else f" after {short_duration(approval.waited_ms)}"
-    return f"{answer}{waited}{'' if approval.reason is None else f': {approval.reason}'}"
+    return f"{answer}{detail}{waited}{'' if approval.reason is None else f': {approval.reason}'}"
 
 
 def content_text(content: Sequence[Mapping[str, Any]]) -> str:
@@ -331,14 +358,17 @@ def _number(call: Call, root: str) -> str:
 
 
 def _chosen(calls: Sequence[Call], *, full: bool) -> set[str]:
-    """Returns the ids of the calls that are shown: all, or the first, the last, and those that did not go well."""
+    """Returns the ids of the calls that are shown: all; or the first, the last, and those that stand out.
+
+    Those are the ones that did not go well, and the ones that started jobs.
+    """
     if full or len(calls) <= _MOST_CALLS:
         return {call.call_id for call in calls}
     chosen = {call.call_id for call in (*calls[:_FIRST], *calls[-_LAST:])}
     for call in calls:
         if len(chosen) >= _MOST_CALLS:
             break
-        if call.outcome != "ok":
+        if call.outcome != "ok" or call.jobs:
             chosen.add(call.call_id)
     return chosen
 

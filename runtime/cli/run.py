@@ -14,11 +14,14 @@ from .options import Settings, Tools, read_settings, say, shown, usage_error
 
 if TYPE_CHECKING:
     from ...registry import ToolDefinition, ToolExecutionResult
-    from ...sandbox.wasm import WasmSandbox
+    from ...sandbox.seam import Sandbox
+    from ..host import Host
 
 __all__ = ["run"]
 
 _INTERRUPTED: Final = 130
+_WASM: Final = "wasm"
+_RESTRICTED: Final = "restricted"
 
 
 def run(
@@ -26,8 +29,23 @@ def run(
     tools: Tools,
     settings: Settings = None,
     sandbox: Annotated[
-        str, typer.Option("--sandbox", help="Where the program runs: wasm.", metavar="BACKEND")
-    ] = "wasm",
+        str,
+        typer.Option(
+            "--sandbox",
+            help="Where the program runs: wasm, or restricted, a worker process that the kernel contains (Linux).",
+            metavar="BACKEND",
+        ),
+    ] = _WASM,
+    approve: Annotated[
+        bool,
+        typer.Option(
+            "--approve", help="Ask on the terminal before each call of a tool that is not declared read-only."
+        ),
+    ] = False,
+    approval_ms: Annotated[
+        float | None,
+        typer.Option(help="Milliseconds that a question of --approve may wait for an answer; then the call is denied."),
+    ] = None,
     log: Annotated[
         Path, typer.Option("--log", envvar="PTC_LOG", help="The log file that the run is recorded in.", metavar="FILE")
     ] = Path("ptc.db"),
@@ -45,22 +63,23 @@ def run(
     The program is the body of an async function: `await tools.name(...)` calls a tool, and what it prints or returns
     goes to standard output. Exit codes: 0 the program completed, 1 it failed (why is on standard error), 2 wrong
     usage, 130 interrupted.
+
+    With --approve, where there is no terminal to ask on, what would be asked is denied.
     """
     source, title = _read(program)
     from ..tools_file import ToolsFileError, load_tools
 
     try:
         definitions = [one for each in tools for one in load_tools(each, read_settings(settings))]
-        if sandbox != "wasm":
-            raise usage_error(f"there is no sandbox {sandbox!r}; --sandbox takes: wasm")
-        backend = _backend(compute_ms, wall_ms, memory_mib)
+        backend = _backend(sandbox, compute_ms, wall_ms, memory_mib)
+        host = _host(log, approval_ms, approve=approve)
     except (ToolsFileError, ValueError) as error:
         raise usage_error(str(error)) from None
     outcome = _Outcome(log)
     try:
         import anyio
 
-        anyio.run(_run, outcome, definitions, backend, agent, source, description or f"Run {title}")
+        anyio.run(_run, outcome, host, definitions, backend, agent, source, description or f"Run {title}")
     except KeyboardInterrupt:
         say("interrupted; the run was stopped")
         raise typer.Exit(_INTERRUPTED) from None
@@ -96,18 +115,64 @@ def _read(program: str) -> tuple[str, str]:
         raise usage_error(f"the program {program} is not UTF-8 text (byte {error.start})") from None
 
 
-def _backend(compute_ms: float, wall_ms: float, memory_mib: int) -> WasmSandbox:
-    from ...sandbox.wasm import WasmSandbox
+def _backend(name: str, compute_ms: float, wall_ms: float, memory_mib: int) -> Sandbox:
+    """Returns the sandbox of that name.
 
-    return WasmSandbox(
-        compute_ms=compute_ms, max_wall_ms=wall_ms, max_memory_bytes=memory_mib << 20, ready=0, progress=_progress
-    )
+    Raises:
+        typer.Exit: there is none, or not on this machine; the user has been told.
+        ValueError: for a budget that is not one.
+    """
+    memory = memory_mib << 20
+    if name == _WASM:
+        from ...sandbox.wasm import WasmSandbox
+
+        return WasmSandbox(
+            compute_ms=compute_ms, max_wall_ms=wall_ms, max_memory_bytes=memory, ready=0, progress=_progress
+        )
+    if name != _RESTRICTED:
+        raise usage_error(f"there is no sandbox {name!r}; --sandbox takes: {_WASM}, {_RESTRICTED}")
+    from ...sandbox.restricted import RestrictedSandbox
+    from ...sandbox.seam import SandboxError
+
+    try:
+        return RestrictedSandbox(compute_ms=compute_ms, max_wall_ms=wall_ms, max_memory_bytes=memory, ready=0)
+    except SandboxError as error:
+        raise usage_error(str(error)) from None
+
+
+def _host(log: Path, approval_ms: float | None, *, approve: bool) -> Host:
+    """Returns a host that asks on the terminal, if that is wanted.
+
+    Raises:
+        typer.Exit: a time limit for questions that nobody puts; the user has been told.
+        ValueError: for a time limit that is none.
+    """
+    from ..host import Host
+
+    if not approve:
+        if approval_ms is not None:
+            raise usage_error("--approval-ms is the time limit of --approve, and nobody is asked without that")
+        return Host(log=log)
+    from ...registry import Ask, ToolAnnotations
+    from ..approving import TerminalApprover
+    from ..policies.gate import PermissionGate, PermissionRule
+
+    host = Host(log=log, approval_timeout_ms=approval_ms)
+    changing = PermissionRule("*", Ask(), annotations=ToolAnnotations(read_only=False))
+    PermissionGate([changing]).install(host.tools)
+    approver = TerminalApprover()
+    approver.install(host.tools)
+    problem = approver.problem()
+    if problem is not None:
+        say(f"{problem}; calls that need approval are denied")
+    return host
 
 
 async def _run(
     outcome: _Outcome,
+    host: Host,
     definitions: list[ToolDefinition],
-    backend: WasmSandbox,
+    backend: Sandbox,
     agent_name: str,
     source: str,
     description: str,
@@ -115,10 +180,9 @@ async def _run(
     import time
 
     from ..executor import PtcExecutor
-    from ..host import Host
 
     with _explained():
-        async with Host(log=outcome.log) as host:
+        async with host:
             for definition in definitions:
                 host.tools.register(definition)
             agent = host.agent(agent_name, executor=PtcExecutor(sandbox=backend))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .errors import JobAccessError, JobError, JobLimitError, UnknownJobError
+from .following import JobKill, JobReading
 from .function import JobContext, JobFunction
 from .job import JobChange, JobHandle, JobOutcome, JobRun, JobSnapshot, JobStatus, RunningJob
-from .service import JobKill, JobReading, Jobs
+from .service import Jobs
 
 __all__ = [
     "JobAccessError",

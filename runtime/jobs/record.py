@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from ...registry.pipeline.outcome import printable
 from ..policies.record import log_needed, run_whole
 
 if TYPE_CHECKING:
-    from ...registry import JsonObject
+    from ...registry import JsonObject, ToolExecution
     from ..log import Session
     from .job import JobOutcome
 
@@ -37,8 +38,14 @@ class JobRecord:
         self._job_id = job_id
         self._seq: int | None = None
 
-    async def start(self, data: JsonObject) -> None:
+    async def start(self, kind: str, label: str, limit: int | None, call: ToolExecution | None) -> None:
         """Records that the job is about to start.
+
+        Args:
+            kind: what sort of work it is.
+            label: what it is.
+            limit: its `output_limit_bytes`.
+            call: the call that starts it.
 
         Raises:
             LogUnavailableError: that cannot be recorded, so the job must not run.
@@ -46,7 +53,12 @@ class JobRecord:
         session = self._session
         if session is None:
             return
-        event: JsonObject = {"jobId": self._job_id, **data}
+        event: JsonObject = {"jobId": self._job_id, "kind": kind, "label": printable(label)}
+        if limit is not None:
+            event["outputLimitBytes"] = limit
+        if call is not None:
+            event["callId"] = call.call_id
+            event["rootCallId"] = call.root_call_id
 
         async def record() -> None:
             self._seq = await session.append("job/started", event)

@@ -1,51 +1,35 @@
-"""The jobs service: starts background jobs, keeps them, and ends them with their owner or host (contract J1 to J14)."""
+"""The jobs service: starts background jobs, and ends them with their owner or host (contract J2 to J5, J13, J14)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from ...registry import AbortError, Disposer, ScopeKey
+from ...registry import Disposer, ScopeKey
 from ...registry.pipeline.outcome import message_of, printable
 from ..agent import Agent
 from ..policies.record import run_whole
 from .admission import Admission
 from .audience import Audience, ChangeObserver, DoneListener
+from .following import JobFollowing
 from .function import FunctionJob, JobFunction
-from .job import Job, JobHandle, JobOutcome, JobSnapshot, RunningJob, checked_run
+from .job import Job, JobHandle, JobOutcome, RunningJob, checked_run
 from .notices import Notices, WakeHook
-from .numbers import checked_count, checked_ms
+from .numbers import checked_count
 from .record import JobRecord
 from .table import JobTable, now_ms
 
 if TYPE_CHECKING:
-    from ...registry import JsonObject, ScopedTools, Signal, ToolExecution
+    from ...registry import ScopedTools, ToolExecution
     from ..host import Host
 
-__all__ = ["JobKill", "JobReading", "Jobs"]
+__all__ = ["Jobs"]
 
 
-@dataclass(frozen=True, slots=True)
-class JobReading:
-    """Output of a job, and the job as it was then."""
-
-    text: str
-    job: JobSnapshot
-
-
-@dataclass(frozen=True, slots=True)
-class JobKill:
-    """What came of asking a job to stop (contract J10)."""
-
-    outcome: Literal["requested", "already-finished"]
-    job: JobSnapshot
-
-
-class Jobs:
+class Jobs(JobFollowing):
     """Work that goes on after the call that has started it, and the tools by which models and programs follow it.
 
         async with ptc.Host(log="ptc.db") as host, ptc.Jobs(host) as jobs:
@@ -94,7 +78,7 @@ class Jobs:
         self._host = host
         self._audience = Audience(host.registry.tree)
         self._notices = Notices(on_wake, checked_count("max_consecutive_wakes", max_consecutive_wakes))
-        self._table = JobTable(self._audience, self._notices, keep_finished, stop_timeout_ms)
+        super().__init__(JobTable(self._audience, self._notices, keep_finished, stop_timeout_ms))
         self._admission = Admission(host.registry, self._table, max_jobs)
         self._counts: dict[str, int] = {}
         self._owners: dict[int, list[Disposer]] = {}  # by identity; what is disposed of keeps the owner alive
@@ -235,7 +219,7 @@ class Jobs:
             job_id = f"{kind}-{number}"
             record = JobRecord(None if agent is None else agent.session, job_id)
             try:
-                await record.start(_started(kind, label, output_limit_bytes, call))
+                await record.start(kind, label, output_limit_bytes, call)
                 if call is not None:
                     call.signal.raise_if_aborted()
                 self._admission.check_open(agent)  # it may have been closed meanwhile
@@ -297,102 +281,6 @@ class Jobs:
             kind=kind, label=label, run=run, owner=owner, output_limit_bytes=output_limit_bytes, call=call
         )
 
-    def get(self, job_id: str, *, caller: ScopeKey | None = None) -> JobSnapshot:
-        """Returns a job as it is now.
-
-        Args:
-            job_id: the job.
-            caller: who asks: owned jobs are there for callers of the owner's session alone (contract J7).
-
-        Raises:
-            UnknownJobError: there is none.
-            JobAccessError: it belongs to another session.
-        """
-        return self._table.reachable(job_id, caller).snapshot()
-
-    def snapshots(self, *, caller: ScopeKey | None = None) -> list[JobSnapshot]:
-        """Returns the caller's jobs and those without owner, in the order of their start (contract J8)."""
-        return [job.snapshot() for job in self._table.all() if job.may_be_reached_by(caller)]
-
-    def read(self, job_id: str, *, caller: ScopeKey | None = None) -> JobReading:
-        """Returns output: of a stream what is new, else the final output once there is one (contract J9).
-
-        The end of a job that has ended counts as told then.
-
-        Args:
-            job_id: the job.
-            caller: see `get`.
-
-        Raises:
-            UnknownJobError: there is none.
-            JobAccessError: it belongs to another session.
-            Exception: whatever `read_output` raised.
-        """
-        job = self._table.reachable(job_id, caller)
-        text = job.read()
-        if not job.live:
-            job.reported = True
-        return JobReading(text, job.snapshot())
-
-    def kill(self, job_id: str, reason: str | None = None, *, caller: ScopeKey | None = None) -> JobKill:
-        """Asks a job to stop; asking again asks again (contract J10).
-
-        Args:
-            job_id: the job.
-            reason: why, for the job.
-            caller: see `get`.
-
-        Raises:
-            UnknownJobError: there is none.
-            JobAccessError: it belongs to another session.
-            Exception: whatever `cancel` raised; nothing has changed.
-        """
-        job = self._table.reachable(job_id, caller)
-        if not job.live:
-            job.reported = True
-            return JobKill("already-finished", job.snapshot())
-        job.cancel(reason)
-        self._table.stopping(job)
-        return JobKill("requested", job.snapshot())
-
-    async def wait(
-        self, job_id: str, timeout_ms: float, *, caller: ScopeKey | None = None, signal: Signal | None = None
-    ) -> JobSnapshot:
-        """Waits until a job has ended, and returns it as it is then; as it is now when that takes too long (J11).
-
-        Args:
-            job_id: the job.
-            timeout_ms: how long, in milliseconds.
-            caller: see `get`.
-            signal: gives the wait up; the job goes on.
-
-        Raises:
-            ValueError: the timeout is not positive and finite.
-            UnknownJobError: there is none.
-            JobAccessError: it belongs to another session.
-            AbortError: the signal fired, and the job has not ended.
-        """
-        seconds = checked_ms("timeout_ms", timeout_ms) / 1000
-        job = self._table.reachable(job_id, caller)
-        if not job.live:
-            return job.snapshot()
-        if signal is not None and signal.aborted:
-            raise AbortError("wait aborted", reason=signal.reason)
-        key, released = object(), anyio.Event()
-        job.waiters[key] = released
-        unsubscribe = None if signal is None else signal.subscribe(lambda _reason: released.set())
-        try:
-            with anyio.move_on_after(seconds):
-                await released.wait()
-        finally:
-            job.waiters.pop(key, None)
-            if unsubscribe is not None:
-                unsubscribe()
-        # Asked in this order: an end that came before this task could go on has released it as well.
-        if job.live and signal is not None and signal.aborted:
-            raise AbortError("wait aborted", reason=signal.reason)
-        return job.snapshot()
-
     async def end(self, owner: Agent) -> None:
         """Ends every job of an owner and drops it; `Agent.aclose` does so (contract J13)."""
 
@@ -412,16 +300,6 @@ class Jobs:
                 owner.on_turn_closed(lambda: self._notices.turn_closed(owner)),
             ]
         self._table.add(job)
-
-
-def _started(kind: str, label: str, limit: int | None, call: ToolExecution | None) -> JsonObject:
-    data: JsonObject = {"kind": kind, "label": printable(label)}
-    if limit is not None:
-        data["outputLimitBytes"] = limit
-    if call is not None:
-        data["callId"] = call.call_id
-        data["rootCallId"] = call.root_call_id
-    return data
 
 
 def _dispose(disposers: list[Disposer]) -> None:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from ...registry import Disposer, ToolArgsError, ToolSuccess, define_tool, text_block
+from ...registry import Disposer, ToolAnnotations, ToolArgsError, ToolSuccess, define_tool, text_block
 from .errors import JobError
 from .numbers import checked_ms
 from .output import bound_content
@@ -124,6 +124,7 @@ class _JobTools:
             execute=self._output,
             render=_render_output,
             finalize_content=self._bound,
+            annotations=ToolAnnotations(read_only=False, destructive=False, open_world=False),
         )
         listing = define_tool(
             name=LIST,
@@ -132,6 +133,7 @@ class _JobTools:
             output={"type": "array", "items": _JOB},
             execute=self._list,
             render=_render_list,
+            annotations=ToolAnnotations(read_only=True, open_world=False),
         )
         kill = define_tool(
             name=KILL,
@@ -148,6 +150,7 @@ class _JobTools:
             execute=self._kill,
             render=_render_kill,
             finalize_content=self._bound,
+            annotations=ToolAnnotations(read_only=False, destructive=True, open_world=False),
         )
         return output, listing, kill
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from ...registry.errors import HarnessError
 from .database import SEQ_BITS
 from .errors import LogUnavailableError
-from .sqlite_reader import read_snapshot
+from .snapshot import read_snapshot
 from .times import iso
 
 if TYPE_CHECKING:

@@ -160,11 +160,18 @@ class ApprovalAsked(_Payload):
 
 
 class ApprovalDecided(_Payload):
-    """`approval/decided`: what came of a question; the event cites the `approval/asked` (contract I12)."""
+    """`approval/decided`: what came of a question; the event cites the `approval/asked` (contract I12).
+
+    Attributes:
+        id: that of the question.
+        outcome: the answer.
+        detail: why, or by whom and how it was given, if the channel said so.
+    """
 
     type: Literal["approval/decided"] = "approval/decided"
     id: str
     outcome: Literal["allowed-once", "rejected", "cancelled", "unavailable"]
+    detail: str | None = None
 
 
 class ApprovalPolicySet(_Payload):
@@ -291,7 +298,8 @@ def read_event(event: StoredEvent) -> Event | None:
             return None
         raise UnknownEventError(
             f"event {event.seq} of session {event.session} has the type {event.type!r}, which this version of ptc does "
-            "not know; a newer version wrote it, so read the log with that one"
+            "not know; a newer version wrote it, so use that one for this log (a host marks events of its own with "
+            '"ignorable": true)'
         )
     try:
         return model.model_validate({key: value for key, value in event.data.items() if key != "type"})

@@ -29,7 +29,7 @@ from ...registry.errors import HarnessError
 from .database import SEQ_BITS
 from .errors import LogUnavailableError
 from .pairs import SEQ_MASK
-from .sqlite_reader import read_snapshot
+from .snapshot import read_snapshot
 from .times import iso
 
 if TYPE_CHECKING:

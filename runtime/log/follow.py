@@ -1,4 +1,4 @@
-"""Follows a log while hosts write to it: gives the calls that start and end, in the order in which they come in.
+"""Follows a log while hosts write to it: gives the calls and jobs that start and end, in the order in which they come.
 
 Looking whether there is anything new costs one small question to SQLite, or one to the file system while nobody has
 the file open for writing.
@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from .background import BackgroundJob, BackgroundJobs
+from .beside import CallReader
 from .database import SEQ_BITS, connect_reader, explained
-from .errors import LogUnavailableError
-from .pairs import END_TYPES, START_TYPES, Ids, Pairs, type_list
-from .query import FoundCall, call_between
+from .errors import LogUnavailableError, UnknownEventError
+from .events import EVENT_TYPES, JobSettled, JobStarted, read_event
+from .pairs import END_TYPES, START_TYPES, Pairs, session_start, type_list
+from .query import FoundCall
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -23,14 +26,15 @@ if TYPE_CHECKING:
 
     _Row: TypeAlias = tuple[int, int, str]
 
-__all__ = ["CallFollower", "CallNews"]
+__all__ = ["CallFollower", "CallNews", "JobNews"]
 
 _HEADS: Final = """
 SELECT s.key, (SELECT max(id) FROM events WHERE id >= s.key << 32 AND id < (s.key + 1) << 32) FROM sessions s
 """
+_JOB_TYPES: Final = ("job/started", "job/settled")
 _NEW: Final = f"""
 SELECT time_us, id, type FROM events WHERE id > ? AND id <= ? AND time_us >= ?
-AND type IN {type_list(START_TYPES + END_TYPES)} ORDER BY id
+AND (type IN {type_list(START_TYPES + END_TYPES + _JOB_TYPES)} OR type NOT IN {type_list(EVENT_TYPES)}) ORDER BY id
 """  # noqa: S608 - of our own words
 
 _PATIENCE: Final = 20
@@ -44,12 +48,33 @@ class CallNews:
     Attributes:
         happened: which of both.
         time_us: when, in microseconds since 1970 UTC.
-        found: the call as far as it is recorded by then, as `find_calls` gives it.
+        found: the call as far as it is recorded by then, with its content.
     """
 
     happened: Literal["start", "end"]
     time_us: int
     found: FoundCall
+
+
+@dataclass(frozen=True, slots=True)
+class JobNews:
+    """A background job that has started or ended.
+
+    Attributes:
+        happened: which of both.
+        time_us: when, in microseconds since 1970 UTC.
+        session: the id of its session.
+        agent: the name of the agent.
+        run: the number of the run that its call belongs to; `None` when the record does not tell.
+        job: the job as far as it is recorded by then.
+    """
+
+    happened: Literal["start", "end"]
+    time_us: int
+    session: str
+    agent: str
+    run: int | None
+    job: BackgroundJob
 
 
 class CallFollower:
@@ -63,7 +88,8 @@ class CallFollower:
 
     Attributes:
         path: the absolute path of the log.
-        unreadable: why events could not be read; the caller may empty it.
+        unreadable: why events could not be read, and which session has one that this version does not know; the
+            caller may empty it.
 
     Raises:
         LogUnavailableError: the file is there, and is no log or cannot be read.
@@ -74,7 +100,9 @@ class CallFollower:
         self.unreadable: list[str] = []
         self._since_us = since_us or 0
         self._connection: sqlite3.Connection | None = None
-        self._pairs: Pairs | None = None  # of that connection
+        self._pairs: Pairs | None = None  # of that connection, as are the next
+        self._calls: CallReader | None = None
+        self._odd: set[int] = set()
         self._file: tuple[int, int] | None = None
         self._resting: tuple[int, int] | None = None
         self._mark: object = None
@@ -85,7 +113,7 @@ class CallFollower:
 
     def close(self) -> None:
         """Closes the file; closing it twice changes nothing."""
-        self._pairs = None
+        self._pairs = self._calls = None
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -103,7 +131,7 @@ class CallFollower:
         """Whether there is no log yet."""
         return self._connection is None
 
-    def poll(self) -> list[CallNews]:
+    def poll(self) -> list[CallNews | JobNews]:
         """Returns what has happened since the last time, in order; nothing while the log is not there.
 
         Raises:
@@ -113,7 +141,7 @@ class CallFollower:
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
-    def _read(self, *, news: bool) -> list[CallNews]:
+    def _read(self, *, news: bool) -> list[CallNews | JobNews]:
         """Takes note of the rows that are new, and returns what they tell if that is wanted."""
         with explained(self.path, "read"):
             try:
@@ -138,34 +166,71 @@ class CallFollower:
         rows = connection.execute(_HEADS).fetchall()
         return {key: head for key, head in rows if head is not None and head > self._heads.get(key, -1)}
 
-    def _news(self, connection: sqlite3.Connection, heads: dict[int, int]) -> list[CallNews]:
-        if self._pairs is None:
+    def _news(self, connection: sqlite3.Connection, heads: dict[int, int]) -> list[CallNews | JobNews]:
+        if self._pairs is None or self._calls is None:
             self._pairs = Pairs(connection, str(self.path))
+            self._calls = CallReader(connection, self._pairs)
         rows: list[_Row] = []
         for key, head in heads.items():
             seen = self._heads.get(key, (key << SEQ_BITS) - 1)
             rows += connection.execute(_NEW, (seen, head, self._since_us))
-        news: list[CallNews] = []
+        news: list[CallNews | JobNews] = []
         for time_us, row, kind in sorted(rows):
             try:
-                found = self._call(self._pairs, row, kind)
-            except LogUnavailableError as error:
+                if kind in _JOB_TYPES:
+                    found = self._job(self._pairs, self._calls, row, time_us)
+                elif kind in EVENT_TYPES:
+                    found = self._call(self._pairs, self._calls, row, kind, time_us)
+                else:
+                    found = self._other(self._pairs, row)
+            except (LogUnavailableError, UnknownEventError) as error:
                 self.unreadable.append(error.message)
                 continue
             if found is not None:
-                news.append(CallNews("start" if kind in START_TYPES else "end", time_us, found))
+                news.append(found)
         return news
 
-    def _call(self, pairs: Pairs, row: int, kind: str) -> FoundCall | None:
+    def _call(self, pairs: Pairs, calls: CallReader, row: int, kind: str, time_us: int) -> CallNews | None:
         start = row if kind in START_TYPES else pairs.start_of(row)
         if start is None:
             return None
-        begun = pairs.event(start)
-        call = call_between(begun, None if start == row else pairs.event(row))
+        call = calls.alone(start, None if start == row else row)
         if call is None or (start != row and call.settled_seq is None):
             return None
-        root = begun.data.get("rootCallId", call.call_id)
-        return FoundCall(*pairs.session(start), pairs.run_of(start, Ids(str(root), call.call_id)), call)
+        if start != row:
+            call = calls.whole(call, start, row)
+        found = FoundCall(*pairs.session(start), calls.run(start), call)
+        return CallNews("start" if start == row else "end", time_us, found)
+
+    def _job(self, pairs: Pairs, calls: CallReader, row: int, time_us: int) -> JobNews | None:
+        event = pairs.event(row)
+        started = row if event.type == "job/started" or event.cites is None else session_start(row) | event.cites
+        jobs = BackgroundJobs()
+        call: int | None = None
+        for one in {started: pairs.event(started), row: event}.values():
+            payload = read_event(one)
+            if isinstance(payload, JobStarted):
+                call_id = payload.call_id
+                call = None if call_id is None else pairs.start_before(started, START_TYPES, call_id)
+                jobs.started(one, payload, None)
+            elif isinstance(payload, JobSettled) and jobs.settled(one, payload) is not None:
+                return None
+        for job in jobs.by_call().get(None, ()):
+            run = None if call is None else calls.run(call)
+            return JobNews("start" if started == row else "end", time_us, *pairs.session(row), run, job)
+        return None
+
+    def _other(self, pairs: Pairs, row: int) -> None:
+        """Looks at an event of a type that this version does not know, once for each session.
+
+        Raises:
+            UnknownEventError: it may not be passed over (contract I15).
+        """
+        if row >> SEQ_BITS not in self._odd:
+            event = pairs.event(row)
+            if event.data.get("ignorable") is not True:
+                self._odd.add(row >> SEQ_BITS)
+            read_event(event)
 
     # The file --------------------------------------------------------------------------------------------------------
 

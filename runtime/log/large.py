@@ -3,8 +3,8 @@
 A session of a million events takes a minute and gigabytes to put together. What an auditor wants of it is mostly one
 run, or the latest ones. Where the runs start is found by SQL; then no more than the events of those runs are read.
 
-Two things are left out against `read_session`: events that do not pair are not told of, since to know them takes all
-events; and the answer to an approval question is missed when it comes long after the run has ended.
+One thing is left out against `read_session`: what belongs to no run is not told of, neither events that do not pair nor
+questions and jobs of no call, since to know them takes all events.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from .events import EVENT_TYPES, read_event
-from .reading import Run, read_session
+from .reading import SETTING_TYPES, Run, read_session, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,17 @@ LARGE: Final = 2_000
 
 _STARTS: Final = ("tool/ptc-dispatch-start", "tool/code-dispatch-start")
 
-_MARGIN: Final = 1_000
-"""How many events after the last one that names a run are read for answers to its questions."""
+_ENDS: Final = ("tool/ptc-dispatch", "tool/code-dispatch")
+
+_ASKING: Final = ("approval/asked", "job/started")
+"""The types of events about single calls."""
+
+_ANSWERED_BY: Final = {
+    "tool/call": "tool/result",
+    "approval/asked": "approval/decided",
+    "job/started": "job/settled",
+}
+"""The types of events that others cite, maybe long after the run has ended."""
 
 
 class LargeSession:
@@ -41,6 +50,7 @@ class LargeSession:
 
     Attributes:
         count: how many runs it has.
+        settings: the policies that were set, in order.
 
     Raises:
         UnknownEventError: the session has an event that this version does not know (contract I15).
@@ -53,6 +63,7 @@ class LargeSession:
         unknown = reader.first_of_other_types(session.id, EVENT_TYPES)
         if unknown is not None:
             read_event(unknown)
+        self.settings = read_settings(reader.events_of(session.id, SETTING_TYPES))
         self._starts = self._run_starts()
         self.count = len(self._starts)
 
@@ -78,8 +89,29 @@ class LargeSession:
         # An id that is used again later stands for the later call from there on.
         again = next((seq for seq, other in self._starts[number:] if other == call_id), self._session.events)
         last = self._reader.last_mention(self._session.id, call_id, first=first, last=again - 1)
-        events = self._reader.events(self._session.id, first=first, last=(first if last is None else last) + _MARGIN)
-        return next(iter(self._chosen(events, range(number - 1, number))), None)
+        events = self._reader.events(self._session.id, first=first, last=first if last is None else last)
+        return next(iter(self._chosen(self._with_later(call_id, again, events), range(number - 1, number))), None)
+
+    def _with_later(self, call_id: str, again: int, events: Sequence[StoredEvent]) -> Sequence[StoredEvent]:
+        """Adds to the events of a run those behind them that belong to it, whether they name it or not.
+
+        Args:
+            call_id: the id of the run's call.
+            again: the event from which on another call has that id.
+            events: the events from the first of the run to the last that names it.
+        """
+        reader, session, after = self._reader, self._session.id, events[-1].seq
+        ended = {str(event.data.get("subCallId")) for event in events if event.type in _ENDS}
+        calls = {str(event.data.get("subCallId")) for event in events if event.type in _STARTS} - ended
+        named = reader.naming(session, _ASKING, "callId", {call_id, *calls}, after=after)
+        # Of what has the id from there on on which another call has it, only answers to what came before are meant.
+        events = [*events, *(one for one in named if one.seq < again or one.data.get("callId") != call_id)]
+        if calls:
+            events += reader.naming(session, _ENDS, "subCallId", calls, after=after)
+        asked = {event.seq for event in events if event.type in _ANSWERED_BY} - {event.cites for event in events}
+        if asked:
+            events += reader.answers(session, tuple(_ANSWERED_BY.values()), asked, after=after)
+        return sorted(events, key=lambda event: event.seq)
 
     def _run_starts(self) -> list[tuple[int, str]]:
         """Returns where each run starts, with the id of its call: at the model's call, or at its first sub-call."""

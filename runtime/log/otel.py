@@ -14,8 +14,8 @@ from .database import SEQ_BITS
 from .errors import LogUnavailableError, UnknownEventError
 from .export import ExportError
 from .pairs import SEQ_MASK
+from .snapshot import read_snapshot
 from .spans import SpanRecord, session_spans
-from .sqlite_reader import read_snapshot
 from .store import SessionInfo, StoredEvent
 
 if TYPE_CHECKING:

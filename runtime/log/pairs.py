@@ -104,9 +104,16 @@ class Pairs:
         """Returns one event.
 
         Raises:
-            LogUnavailableError: its text is not what was written.
+            LogUnavailableError: its text is not what was written, or it is not there.
         """
-        row, kind, time_us, mono_us, cites, digest, text = self._connection.execute(_EVENT, (row,)).fetchone()
+        found = self._connection.execute(_EVENT, (row,)).fetchone()
+        if found is None:
+            raise LogUnavailableError(
+                f"event {row & SEQ_MASK} of session {self.session(row)[0]} in the log {self._where} is missing, and "
+                "another one cites it; see `ptc audit verify`",
+                reason="damaged",
+            )
+        row, kind, time_us, mono_us, cites, digest, text = found
         return StoredEvent(
             self.session(row)[0], row & SEQ_MASK, kind, time_us, mono_us, self._parsed(row, text), cites, digest
         )
@@ -159,19 +166,22 @@ class Pairs:
         ids = self.ids(end, kind, head)
         if ids is None:
             return None
-        starts = ("tool/call",) if kind == "tool/result" else START_TYPES[1:]
+        return self.start_before(end, ("tool/call",) if kind == "tool/result" else START_TYPES[1:], ids.call)
+
+    def start_before(self, row: int, types: Iterable[str], call_id: str) -> int | None:
+        """Returns the last row before another one, of its session, that starts a call of this id."""
         # One row at a time: the cursor would look for the next one already when it gives the first.
         search = (
             f"SELECT id, type, substr(data, 1, {_HEAD}) FROM events WHERE id < ? AND id >= ? "  # noqa: S608 - likewise
-            f"AND type IN {type_list(starts)} AND instr(data, ?) ORDER BY id DESC LIMIT 1"
+            f"AND type IN {type_list(types)} AND instr(data, ?) ORDER BY id DESC LIMIT 1"
         )
-        row: int = end
+        first = session_start(row)
         while True:
-            found = self._connection.execute(search, (row, session_start(end), f'"{quoted(ids.call)}"')).fetchone()
+            found = self._connection.execute(search, (row, first, f'"{quoted(call_id)}"')).fetchone()
             if found is None:
                 return None
-            row, of, head = found
-            if self._call_id(row, of, head) == ids.call:
+            row, kind, head = found
+            if self._call_id(row, kind, head) == call_id:
                 return row
 
     def ends_of(self, starts: Iterable[int]) -> dict[int, int]:

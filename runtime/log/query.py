@@ -12,122 +12,36 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 from ...registry.errors import HarnessError
-from ...registry.lossless import from_json_text, to_json_text
+from ...registry.lossless import to_json_text
+from .beside import CallReader
+from .call_filter import FAILED_OUTCOMES, CallFilter, DecisionOutcome
+from .content_kinds import marks_of
 from .database import SEQ_BITS
-from .errors import LogUnavailableError
-from .pairs import END_TYPES, SEQ_MASK, START_TYPES, Ids, Pairs, quoted, session_end, type_list
-from .reading import Call, Outcome, read_session
-from .sqlite_reader import read_snapshot
-from .store import SessionInfo
+from .errors import LogUnavailableError, UnknownEventError
+from .events import EVENT_TYPES, read_event
+from .pairs import END_TYPES, SEQ_MASK, START_TYPES, Pairs, quoted, session_end, type_list
+from .snapshot import read_snapshot
 
 if TYPE_CHECKING:
     import os
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .store import StoredEvent
+    from .calls import Call
 
-__all__ = ["CallFilter", "DecisionOutcome", "Findings", "FoundCall", "UnknownRunError", "call_between", "find_calls"]
-
-DecisionOutcome: TypeAlias = Literal["allow", "deny", "cancel", "error", "block"]
+__all__ = ["CallFilter", "DecisionOutcome", "Findings", "FoundCall", "UnknownRunError", "find_calls"]
 
 _CHUNK: Final = 64
 """How many calls are paired at once."""
-
-_FAILED: Final = frozenset({"failed", "denied", "cancelled"})
 
 
 class UnknownRunError(HarnessError):
     """The session has no run of this number."""
 
     default_code = "NO_SUCH_RUN"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallFilter:
-    """What calls must be to be found; `None` asks for nothing.
-
-    Attributes:
-        since_us: they started at this time or later, in microseconds since 1970 UTC.
-        until_us: they started before this time.
-        agent: the pattern of the agent's name; `*`, `?` and `[...]` have the meaning that they have in file names.
-        tool: the pattern of the tool's name, likewise.
-        outcome: how they ended.
-        code: the code of the error that they failed with.
-        decision: what policy said of them.
-        decided_by: a part of the name of whoever had the last word: a guard, a listener.
-        argument: a part of the JSON text of their arguments, which is compact and has its keys in the order in which
-            they were given; or a part of a text inside. For a model's own call whose arguments are no JSON, a part of
-            what the model wrote.
-        session: the id of the session that they belong to.
-        run: the number of the run in that session.
-    """
-
-    since_us: int | None = None
-    until_us: int | None = None
-    agent: str | None = None
-    tool: str | None = None
-    outcome: Outcome | None = None
-    code: str | None = None
-    decision: DecisionOutcome | None = None
-    decided_by: str | None = None
-    argument: str | None = None
-    session: str | None = None
-    run: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.outcome is not None and self.outcome not in get_args(Outcome):
-            raise ValueError(f"there is no outcome {self.outcome!r}; give one of {', '.join(get_args(Outcome))}")
-        if self.decision is not None and self.decision not in get_args(DecisionOutcome):
-            raise ValueError(f"there is no decision {self.decision!r}; give one of {get_args(DecisionOutcome)}")
-        if self.run is not None and self.session is None:
-            raise ValueError("a run is one of a session; give the session too")
-
-    @property
-    def asks_for_the_end(self) -> bool:
-        """Whether it asks for what only an end tells, and few ends do."""
-        told = (self.code, self.decision, self.decided_by)
-        return any(one is not None for one in told) or self.outcome in _FAILED
-
-    def fits(self, call: Call, agent: str) -> bool:
-        """Returns whether a call is what is asked for; its session and run are not looked at."""
-        return (
-            self.fits_start(call, agent)
-            and (self.outcome is None or call.outcome == self.outcome)
-            and self._fits_decision(call)
-        )
-
-    def fits_start(self, call: Call, agent: str) -> bool:
-        """Returns the same of what is known when a call starts."""
-        return (
-            (self.since_us is None or call.started_us >= self.since_us)
-            and (self.until_us is None or call.started_us < self.until_us)
-            and (self.agent is None or fnmatchcase(agent, self.agent))
-            and (self.tool is None or fnmatchcase(call.name, self.tool))
-            and (self.argument is None or self._fits_argument(call, self.argument))
-        )
-
-    def _fits_decision(self, call: Call) -> bool:
-        decision = call.decision
-        return (
-            (self.code is None or (call.error is not None and call.error.code == self.code))
-            and (self.decision is None or (decision is not None and decision.outcome == self.decision))
-            and (self.decided_by is None or (decision is not None and self.decided_by in (decision.by or "")))
-        )
-
-    def _fits_argument(self, call: Call, wanted: str) -> bool:
-        text = call.arguments
-        if call.parent_call_id is None and isinstance(text, str):
-            try:
-                text = to_json_text(from_json_text(text))
-            except ValueError:
-                return wanted in text
-        else:
-            text = to_json_text(text)
-        return wanted in text or quoted(wanted) in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +52,7 @@ class FoundCall:
         session: the id of its session.
         agent: the name of the agent.
         run: the number of the run in the session that it belongs to; `None` when the record does not tell.
-        call: the call. It carries neither content nor meta nor approvals, which are read with its run.
+        call: the call. It carries neither content nor meta, which are read with its run.
     """
 
     session: str
@@ -154,7 +68,8 @@ class Findings:
     Attributes:
         calls: what was found, the call that started last first.
         more: whether older calls fit as well.
-        unreadable: why an event that might have fitted could not be read, by `SESSION event SEQ`.
+        unreadable: why an event that might have fitted could not be read, by `SESSION event SEQ`. The first event of
+            a session that this version does not know is there too: what is told of that session may not be all.
     """
 
     calls: Sequence[FoundCall]
@@ -185,21 +100,6 @@ def find_calls(log: str | os.PathLike[str], wanted: CallFilter, *, limit: int = 
     return read_snapshot(path, read)
 
 
-def call_between(start: StoredEvent, end: StoredEvent | None) -> Call | None:
-    """Returns the call that two events make; `None` when the first one starts none.
-
-    Raises:
-        LogUnavailableError: an event is not what its type says.
-    """
-    info = SessionInfo(start.session, "", start.time_us, {}, 2, start.time_us)
-    reading = read_session(info, [start] if end is None else [start, end])
-    for run in reading.runs:
-        for call in (run.call, *run.calls):
-            if call is not None:
-                return replace(call, content=None if call.content is None else (), meta=None)
-    return None
-
-
 class _Search:
     """One search over one connection."""
 
@@ -207,6 +107,7 @@ class _Search:
         self._connection = connection
         self._wanted = wanted
         self._pairs = Pairs(connection, str(path))
+        self._calls = CallReader(connection, self._pairs)
         self._unreadable: dict[str, str] = {}
         self._first, self._last = 0, (1 << 63) - 1
         self._nothing = False
@@ -216,7 +117,11 @@ class _Search:
         self._narrow()
         if self._nothing:
             return Findings([], False, {})
-        if self._wanted.asks_for_the_end:
+        self._tell_of_unknown_events()
+        candidates = self._candidates()
+        if candidates is not None:
+            found = self._of_starts(sorted(candidates, key=lambda row: (self._time(row), row), reverse=True))
+        elif self._wanted.asks_for_the_end:
             found = self._by_end()
         elif self._wanted.outcome == "outcome unknown":
             found = self._without_end()
@@ -241,7 +146,68 @@ class _Search:
                 raise UnknownRunError(f"session {self._wanted.session} has no run {self._wanted.run}")
             self._first, self._root = run
 
+    def _tell_of_unknown_events(self) -> None:
+        """Says of which sessions this version does not know all events (contract I15)."""
+        of_agent = "" if self._wanted.agent is None else "AND id >> ?3 IN (SELECT value FROM json_each(?4)) "
+        parameters = [self._first, self._last, SEQ_BITS]
+        if self._wanted.agent is not None:
+            parameters.append(self._sessions_of(self._wanted.agent))
+        rows = self._connection.execute(
+            f"SELECT min(id) FROM events WHERE id >= ?1 AND id < ?2 {of_agent}AND type NOT IN {type_list(EVENT_TYPES)} "  # noqa: S608 - of our own words
+            "AND CASE WHEN json_valid(data) THEN json_type(data, '$.ignorable') IS NOT 'true' ELSE 1 END "
+            "GROUP BY id >> ?3",
+            parameters,
+        ).fetchall()
+        for (row,) in rows:
+            try:
+                read_event(self._pairs.event(row))
+            except (UnknownEventError, LogUnavailableError) as error:
+                self._unreadable[f"{self._pairs.session(row)[0]} event {row & SEQ_MASK}"] = error.message
+
+    def _time(self, row: int) -> int:
+        return self._connection.execute("SELECT time_us FROM events WHERE id = ?", (row,)).fetchone()[0]
+
     # Candidates ------------------------------------------------------------------------------------------------------
+
+    def _candidates(self) -> set[int] | None:
+        """Returns the starts of all calls that may fit, where what is asked for is rare; `None` where it is not."""
+        wanted = self._wanted
+        found: list[set[int]] = []
+        if wanted.approval is not None or wanted.answered is not None:
+            found.append(self._named_by("approval/asked"))
+        if wanted.job is not None:
+            found.append(self._named_by("job/started"))
+        if wanted.content is not None:
+            found.append(self._with_content(wanted.content))
+        return set.intersection(*found) if found else None
+
+    def _named_by(self, kind: str) -> set[int]:
+        """Returns the starts of the calls that the events of a type are about."""
+        rows = self._connection.execute(
+            "SELECT id FROM events WHERE id >= ? AND id < ? AND type = ?", (self._first, self._last, kind)
+        )
+        starts: set[int] = set()
+        for (row,) in rows:
+            try:
+                call_id = self._pairs.event(row).data.get("callId")
+            except LogUnavailableError as error:
+                self._unreadable[f"{self._pairs.session(row)[0]} event {row & SEQ_MASK}"] = error.message
+                continue
+            start = self._pairs.start_before(row, START_TYPES, call_id) if isinstance(call_id, str) else None
+            if start is not None:
+                starts.add(start)
+        return starts
+
+    def _with_content(self, kind: str) -> set[int]:
+        """Returns the starts of the calls whose events may have a kind of content."""
+        marks = marks_of(kind)
+        types = END_TYPES + START_TYPES if marks.starts else END_TYPES
+        rows = self._connection.execute(
+            f"SELECT id, type FROM events WHERE id >= ? AND id < ? AND type IN {type_list(types)} AND instr(data, ?)",  # noqa: S608 - likewise
+            (self._first, self._last, marks.text),
+        )
+        starts = (row if of in START_TYPES else self._pairs.start_of(row) for row, of in rows)
+        return {start for start in starts if start is not None}
 
     def _by_start(self) -> Iterator[FoundCall]:
         """Goes through the starts, the latest first, and looks for their ends."""
@@ -250,7 +216,11 @@ class _Search:
             f"SELECT id FROM events WHERE {where} ORDER BY time_us DESC, id DESC",  # noqa: S608 - of our own words
             parameters,
         )
-        candidates = (row for (row,) in rows if self._may_fit(row))
+        yield from self._of_starts(row for (row,) in rows if self._may_fit(row))
+
+    def _of_starts(self, starts: Iterable[int]) -> Iterator[FoundCall]:
+        """Looks for the ends of calls, and yields those that fit."""
+        candidates = iter(starts)
         while chunk := list(islice(candidates, _CHUNK)):
             ends = self._pairs.ends_of(chunk)
             for start in chunk:
@@ -306,7 +276,7 @@ class _Search:
             return True
         _session, agent = self._pairs.session(start)
         try:
-            call = call_between(self._pairs.event(start), None)
+            call = self._calls.alone(start)
         except LogUnavailableError:
             return True  # it is told when the call is judged
         return call is not None and self._wanted.fits_start(call, agent)
@@ -315,18 +285,21 @@ class _Search:
         """Reads a call, and returns it if it fits."""
         session, agent = self._pairs.session(start)
         try:
-            begun = self._pairs.event(start)
-            call = call_between(begun, None if end is None else self._pairs.event(end))
+            call = self._calls.alone(start, end)
+            if call is None or not self._wanted.fits_alone(call, agent):
+                return None
+            call = self._calls.whole(call, start, end)
         except LogUnavailableError as error:
             self._unreadable[f"{session} event {start & SEQ_MASK}"] = error.message
             return None
-        if call is None or not self._wanted.fits(call, agent):
+        if not self._wanted.fits_beside(call):
             return None
-        root = begun.data.get("rootCallId", call.call_id)
-        run = self._pairs.run_of(start, Ids(str(root), call.call_id))
+        run = self._calls.run(start)
         if self._wanted.run is not None and run != self._wanted.run:
             return None
-        return FoundCall(session, agent, run, call)
+        # What may be large in it is left out.
+        kept = replace(call, content=None if call.content is None else (), meta=None)
+        return FoundCall(session, agent, run, kept)
 
     # SQL -------------------------------------------------------------------------------------------------------------
 
@@ -363,7 +336,7 @@ class _Search:
 
     def _add_end(self, add: Any) -> None:
         wanted = self._wanted
-        if wanted.outcome in _FAILED:
+        if wanted.outcome in FAILED_OUTCOMES:
             add("instr(data, '\"isError\":true')")
         if wanted.code is not None:
             add("instr(data, ?)", f'"code":"{quoted(wanted.code)}"')

@@ -10,7 +10,7 @@ from .events import ApprovalAsked, ApprovalDecided
 if TYPE_CHECKING:
     from .store import StoredEvent
 
-__all__ = ["Approval", "Questions"]
+__all__ = ["Approval", "Question", "Questions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,7 @@ class Approval:
         waited_ms: how long it took, in milliseconds with a fraction; `None` without an answer.
         seq: the event that put the question.
         decided_seq: the event that answered it.
+        detail: why, or by whom and how it was answered, if the channel said so.
     """
 
     reason: str | None
@@ -30,6 +31,22 @@ class Approval:
     waited_ms: float | None
     seq: int
     decided_seq: int | None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question that was about no call, for example one that a host put itself.
+
+    Attributes:
+        tool_name: the tool that it was about.
+        asked_us: when it was put, in microseconds since 1970 UTC.
+        approval: the question and what came of it.
+    """
+
+    tool_name: str
+    asked_us: int
+    approval: Approval
 
 
 @dataclass(slots=True)
@@ -47,7 +64,7 @@ class Questions:
 
     def __init__(self) -> None:
         self._by_id: dict[str, _Question] = {}
-        self._by_call: dict[int, list[_Question]] = {}
+        self._by_call: dict[int | None, list[_Question]] = {}
 
     def asked(self, event: StoredEvent, ask: ApprovalAsked, call_seq: int | None) -> str | None:
         """Takes a question in; `call_seq` is the event that started the call, `None` when it is about no call.
@@ -58,8 +75,7 @@ class Questions:
         if ask.id in self._by_id:
             return "the question has been put already"
         question = self._by_id[ask.id] = _Question(event, ask)
-        if call_seq is not None:
-            self._by_call.setdefault(call_seq, []).append(question)
+        self._by_call.setdefault(call_seq, []).append(question)
         return None
 
     def decided(self, event: StoredEvent, decision: ApprovalDecided) -> str | None:
@@ -76,6 +92,13 @@ class Questions:
         """Returns what was asked about the call that this event started, in order."""
         return [_approval(question) for question in self._by_call.get(call_seq, ())]
 
+    def of_none(self) -> list[Question]:
+        """Returns the questions that were about no call, in order."""
+        return [
+            Question(tool_name=one.ask.tool_name, asked_us=one.asked.time_us, approval=_approval(one))
+            for one in self._by_call.get(None, ())
+        ]
+
 
 def _approval(question: _Question) -> Approval:
     asked, decided = question.asked, question.decided
@@ -85,4 +108,5 @@ def _approval(question: _Question) -> Approval:
         waited_ms=decided.ms_since(asked) if decided else None,
         seq=asked.seq,
         decided_seq=decided.seq if decided else None,
+        detail=question.decision.detail if question.decision else None,
     )

@@ -15,7 +15,7 @@ import anyio.to_thread
 from ...registry.lossless import materialise
 from .filters import RecordFilters, is_long
 from .repair import LateRecord, answers_of_open_calls, not_started
-from .store import EventStore, RepairingStore, StoredEvent
+from .store import EventStore, RepairingStore, SearchingStore, StoredEvent
 
 if TYPE_CHECKING:
     from ...registry.values import JsonObject
@@ -98,7 +98,8 @@ class Session:
         task is cancelled.
 
         Args:
-            type: what happened, for example `tool/call`.
+            type: what happened, for example `tool/call`. An event of a type of your own is marked `"ignorable": true`
+                in its data; otherwise nobody can read the session or go on with it (contract I15).
             data: the payload, a JSON object. A frozen copy of it is taken, so the caller's own may change afterwards.
             cites: the `seq` of the earlier event that this one answers.
 
@@ -106,6 +107,7 @@ class Session:
             LosslessError: `data` is not lossless JSON. It is a `ValueError`.
             TypeError: `data` is not an object.
             ValueError: `type` or `cites` is not what the store takes.
+            UnknownEventError: the session goes on, and has an event of a type that this version does not know (I15).
             LogUnavailableError: the event could not be made durable.
             Exception: whatever a filter raised; the event is not recorded.
         """
@@ -127,6 +129,7 @@ class Session:
         is open, or when somebody else has the session open: what looks interrupted may still be running.
 
         Raises:
+            UnknownEventError: the session has an event of a type that this version does not know (contract I15).
             ValueError: the session belongs to another agent.
             LogUnavailableError: the store cannot be read or written.
         """
@@ -227,9 +230,25 @@ class Session:
             self._in_store = True
 
     async def _repair_once(self) -> None:
-        if self._resume and not self._repaired and isinstance(self._store, RepairingStore):
-            await self._append_late(self._store, answers_of_open_calls, alone=True)
+        if self._resume and not self._repaired:
+            await self._refuse_unknown()
+            if isinstance(self._store, RepairingStore):
+                await self._append_late(self._store, answers_of_open_calls, alone=True)
         self._repaired = True
+
+    async def _refuse_unknown(self) -> None:
+        """Refuses to go on with a session of which this version does not know all events (contract I15)."""
+        from .events import EVENT_TYPES, read_event  # it needs pydantic, which takes its time to load
+
+        store = self._store
+        if isinstance(store, SearchingStore):
+            found = await store.first_of_other_types(self.id, EVENT_TYPES)
+        else:
+            events = await store.events(self.id)
+            others = (one for one in events if one.type not in EVENT_TYPES and one.data.get("ignorable") is not True)
+            found = next(others, None)
+        if found is not None:
+            read_event(found)
 
     async def _append_late(self, store: RepairingStore, plan: RepairPlan, *, alone: bool) -> None:
         filters = tuple(self.filters)

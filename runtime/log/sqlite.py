@@ -417,6 +417,16 @@ class SqliteEventStore:
         self._opened()
         return await anyio.to_thread.run_sync(read)
 
+    async def first_of_other_types(self, session: str, types: Sequence[str]) -> StoredEvent | None:
+        """Returns the first event that is of none of some types; see `SearchingStore.first_of_other_types`."""
+
+        def read() -> StoredEvent | None:
+            with SqliteLogReader(self.path) as reader:
+                return reader.first_of_other_types(session, types)
+
+        self._opened()
+        return await anyio.to_thread.run_sync(read)
+
 
 def _copy(error: Exception) -> Exception:
     """Gives each caller an error of its own, since raising one object in several tasks would mix up the tracebacks."""

@@ -6,22 +6,21 @@ import json
 import os
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from ...registry.lossless import from_json_text, to_json_text
 from .database import SEQ_BITS, connect_reader, explained
 from .errors import LogUnavailableError
+from .snapshot import file_state, resting_state
 from .store import SessionInfo, StoredEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
     from ...registry.values import JsonObject, JsonValue
 
-__all__ = ["SqliteLogReader", "read_snapshot"]
-
-T = TypeVar("T")
+__all__ = ["SqliteLogReader"]
 
 _SESSIONS: Final = """
 SELECT s.id, s.agent, s.opened_us, s.labels, s.hash, last.id, last.time_us
@@ -42,59 +41,6 @@ SELECT e.time_us {_OF_SESSION} AND e.type = 'tool/call' AND instr(e.data, '"call
 """
 
 _LAST_SEQ: Final = (1 << SEQ_BITS) - 1
-
-
-_TRIES: Final = 20
-"""How often a file is read again because writers came and went meanwhile."""
-
-
-def read_snapshot(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
-    """Reads a log in one transaction: all that `read` sees is of one instant, whoever writes meanwhile.
-
-    Args:
-        path: the absolute path of the file.
-        read: reads over the connection that it is given. It is called again, and what it returned or raised before
-            is forgotten, when a writer appeared while a file without writers was read.
-
-    Raises:
-        LogUnavailableError: the file is not there, or is no log that this version reads, or cannot be read.
-    """
-    with explained(path, "read"):
-        for _ in range(_TRIES):
-            seen = _resting(path)
-            try:
-                found = _read_once(path, seen is not None, read)
-            except (sqlite3.DatabaseError, UnicodeDecodeError, LogUnavailableError):
-                if seen is None or seen == _state(path):
-                    raise
-                continue
-            if seen is None or seen == _state(path):
-                return found
-    raise LogUnavailableError(
-        f"cannot read the log {path}: processes open, write and close it all the time; try again, or read a copy",
-        reason="locked",
-    )
-
-
-def _read_once(path: Path, frozen: bool, read: Callable[[sqlite3.Connection], T]) -> T:
-    connection = connect_reader(path, frozen=frozen)
-    try:
-        connection.execute("BEGIN")
-        return read(connection)
-    finally:
-        connection.close()
-
-
-def _resting(path: Path) -> tuple[int, int] | None:
-    """Returns the state of a file that nobody has open for writing, and `None` when somebody has, or died with it."""
-    wal = path.with_name(path.name + "-wal")
-    return None if wal.exists() or not path.exists() else _state(path)
-
-
-def _state(path: Path) -> tuple[int, int]:
-    """Returns what changes when somebody writes to the database file itself: its time of change and its size."""
-    found = os.stat(path)
-    return found.st_mtime_ns, found.st_size
 
 
 class SqliteLogReader:
@@ -154,13 +100,79 @@ class SqliteLogReader:
         Raises:
             LogUnavailableError: the file cannot be read, or a record in it is not what was written.
         """
-        found: list[StoredEvent] = []
         bounds = first, _LAST_SEQ if last is None else last
-        for packed, kind, time_us, mono_us, cites, digest, text in self._rows(_EVENTS, session, *bounds):
+        return self._stored(session, self._rows(_EVENTS, session, *bounds))
+
+    def _stored(self, session: str, rows: Iterable[tuple[Any, ...]]) -> list[StoredEvent]:
+        found: list[StoredEvent] = []
+        for packed, kind, time_us, mono_us, cites, digest, text in rows:
             seq = packed & _LAST_SEQ
             data = self._object(text, f"event {seq} of session {session}")
             found.append(StoredEvent(session, seq, kind, time_us, mono_us, data, cites, digest))
         return found
+
+    def events_of(self, session: str, types: Sequence[str]) -> Sequence[StoredEvent]:
+        """Returns a session's events of some types, in order.
+
+        Args:
+            session: the session's id.
+            types: the types.
+
+        Raises:
+            LogUnavailableError: the file cannot be read, or a record in it is not what was written.
+        """
+        return self._picked(session, f"e.type IN ({', '.join('?' for _ in types)})", *types)
+
+    def answers(self, session: str, types: Sequence[str], asked: Iterable[int], *, after: int) -> Sequence[StoredEvent]:
+        """Returns a session's events of some types that cite one of some others, in order.
+
+        Args:
+            session: the session's id.
+            types: the types of the events that cite.
+            asked: the `seq` of those that they may cite.
+            after: the `seq` behind which they stand.
+
+        Raises:
+            LogUnavailableError: the file cannot be read, or a record in it is not what was written.
+        """
+        return self._behind(session, types, "e.cites", [*asked], after)
+
+    def naming(
+        self, session: str, types: Sequence[str], member: str, calls: Iterable[str], *, after: int
+    ) -> Sequence[StoredEvent]:
+        """Returns a session's events of some types that have one of some ids in a member of their data, in order.
+
+        Args:
+            session: the session's id.
+            types: the types.
+            member: the name of the member: letters alone.
+            calls: the ids.
+            after: the `seq` behind which the events stand.
+
+        Raises:
+            LogUnavailableError: the file cannot be read, or a record in it is not what was written.
+        """
+        return self._behind(session, types, f"json_extract(e.data, '$.{member}')", [*calls], after)
+
+    def _behind(
+        self, session: str, types: Sequence[str], what: str, values: list[JsonValue], after: int
+    ) -> list[StoredEvent]:
+        marks = ", ".join("?" for _ in types)
+        # The type is looked at first: the text of other events need not even be JSON.
+        condition = (
+            f"e.id > (s.key << 32) + ? AND CASE WHEN e.type IN ({marks}) "  # noqa: S608 - of our own words
+            f"THEN {what} IN (SELECT value FROM json_each(?)) ELSE 0 END"
+        )
+        return self._picked(session, condition, after, *types, to_json_text(values))
+
+    def _picked(self, session: str, condition: str, *parameters: object) -> list[StoredEvent]:
+        query = _EVENTS.partition(" AND e.id >=")[0] + f" AND {condition} ORDER BY e.id"
+        try:
+            rows = self._rows(query.replace("?1", "?"), session, *parameters)
+        except LogUnavailableError:
+            self.events(session)  # names the record, if one of them is to blame
+            raise
+        return self._stored(session, rows)
 
     def members(self, session: str, types: Sequence[str], names: Sequence[str]) -> Sequence[tuple[JsonValue, ...]]:
         """Returns the `seq` and some members of the data of a session's events of some types; see `EventStore.members`.
@@ -270,10 +282,10 @@ class SqliteLogReader:
             try:
                 rows = self._connection.execute(query, parameters).fetchall()
             except (sqlite3.DatabaseError, UnicodeDecodeError):
-                if self._seen is None or self._seen == _state(self.path):
+                if self._seen is None or self._seen == file_state(self.path):
                     raise
                 rows = None
-            if rows is None or (self._seen is not None and self._seen != _state(self.path)):
+            if rows is None or (self._seen is not None and self._seen != file_state(self.path)):
                 self._connection.close()
                 self._connection = self._connect()
                 rows = self._connection.execute(query, parameters).fetchall()
@@ -281,5 +293,5 @@ class SqliteLogReader:
 
     def _connect(self) -> sqlite3.Connection:
         with explained(self.path, "read"):  # a directory that may not be searched is no answer to "is it there?"
-            self._seen = _resting(self.path)
+            self._seen = resting_state(self.path)
         return connect_reader(self.path, frozen=self._seen is not None)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...registry.values import JsonObject, JsonValue
     from .repair import RepairPlan
 
-__all__ = ["EventStore", "RepairingStore", "SessionInfo", "StoredEvent"]
+__all__ = ["EventStore", "RepairingStore", "SearchingStore", "SessionInfo", "StoredEvent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,5 +194,22 @@ class RepairingStore(Protocol):
         Raises:
             ValueError: the session belongs to another agent.
             LogUnavailableError: the store cannot be read or written; nothing was appended.
+        """
+        ...
+
+
+@runtime_checkable
+class SearchingStore(Protocol):
+    """What an `EventStore` has beside the rest if it finds events by their type without giving all the others."""
+
+    async def first_of_other_types(self, session: str, types: Sequence[str]) -> StoredEvent | None:
+        """Returns the first event of a session that is of none of some types and not marked ignorable.
+
+        Args:
+            session: the session's id; of one that is not there, there are no events.
+            types: the types.
+
+        Raises:
+            LogUnavailableError: the store cannot be read.
         """
         ...

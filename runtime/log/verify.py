@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from .database import SEQ_BITS
+from .database import SEQ_BITS, explained
 from .errors import LogUnavailableError
-from .sqlite_reader import read_snapshot
+from .snapshot import read_snapshot
 from .verify_chain import ChainWalk, events_are
 from .verify_file import DAMAGED, look_at_pages, look_at_schema, look_at_size
 from .verify_rows import Header, Problem, ProblemKind, Wanted, content_of
+from .verify_wal import look_at_wal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -104,17 +105,26 @@ def verify_log(
     place = Path(path).absolute()
 
     def read(connection: sqlite3.Connection) -> Verification:
+        # First of all, for whoever may write the log lets SQLite forget what it has passed over.
+        lost, torn = look_at_wal(place)
         found = verify_connection(connection, session=session, anchors=given, final=final)
         if session is None and not place.with_name(place.name + "-wal").exists():
             try:
                 found.problems += look_at_size(connection, place.stat().st_size)
             except _SQLITE_ERRORS:  # pages that cannot be counted have been told of
                 found.problems += [] if found.problems else [Problem("damaged", DAMAGED)]
+        found.problems += lost
+        found.notes += torn
         return found
 
     try:
         return read_snapshot(place, read)
     except LogUnavailableError as error:
+        if error.reason == "not-a-log":
+            with explained(place, "read"):
+                lost, _torn = look_at_wal(place)
+            if lost:  # all that makes it a log stood there
+                return Verification(problems=lost)
         if error.reason != "damaged":
             raise
         return Verification(problems=[Problem("damaged", f"{DAMAGED}. It cannot be opened")])

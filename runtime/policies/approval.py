@@ -1,50 +1,54 @@
 """The shipped approval service: puts a policy's question to whoever listens, with question and answer on record.
 
 asked -> decide -> decided      contract K14
-decide: given up meanwhile -> cancelled; policy "never" -> rejected; else the listeners' answer (contract K15)
+decide: given up meanwhile -> cancelled; policy "never" -> rejected; else the listeners' answer (contract K15),
+        and unavailable when it does not come in time
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
+import math
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
 
-from ...registry import APPROVAL_REQUEST, ContextMessage, ToolContextUnavailableError, text_block
+from ...registry import (
+    APPROVAL_REQUEST,
+    ContextMessage,
+    ToolContextUnavailableError,
+    approval_answer,
+    text_block,
+)
 from ...registry.events import describe_answer, run_waterfall
 from ...registry.pipeline.shelter import await_policy
+from ...registry.scopes import IdentityMap
 from ..agent import Agent
+from .question import OUTCOMES, Question
 from .record import StandingEvents, log_needed, run_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ...registry import ApprovalOutcome, ApprovalRequest, ApprovalService, EventBus, JsonObject
     from ...registry.events import Listener
 
 __all__ = ["ApprovalPolicy", "Approvals", "checked_policy", "checked_source"]
 
+_MILLISECONDS: Final = 1000
+
 ApprovalPolicy: TypeAlias = Literal["ask", "never"]
 """Whether questions are put to anybody: `ask` does that, `never` rejects whatever needs approval."""
 
 _LOGGER: Final = logging.getLogger("ptc.runtime")
 _POLICIES: Final[dict[object, ApprovalPolicy]] = {"ask": "ask", "never": "never"}
-_OUTCOMES: Final[dict[object, ApprovalOutcome]] = {
-    "allowed-once": "allowed-once",
-    "rejected": "rejected",
-    "cancelled": "cancelled",
-    "unavailable": "unavailable",
-}
-_ANSWERS: Final = ((str,), ", ".join(map(str, _OUTCOMES)))
+_ANSWERS: Final = ((str,), ", ".join(map(str, OUTCOMES)))
 _POLICY_EVENT: Final = "approval/policy"
 _SOURCE: Final[JsonObject] = {"kind": "plugin", "plugin": "approval"}
 _NOTICES: Final[dict[ApprovalPolicy, str]] = {
     "ask": 'The approval policy is now "ask": a tool call that needs approval is put to a person first.',
     "never": 'The approval policy is now "never": a tool call that needs approval is rejected, and nobody is asked.',
 }
-_ID_BYTES: Final = 8
 
 
 def checked_policy(policy: object) -> ApprovalPolicy:
@@ -82,16 +86,31 @@ class Approvals:
     Each question and its answer are in the agent's session as `approval/asked` and `approval/decided` (contract I12),
     the answer also when the host's task is cancelled meanwhile. What cannot be recorded is not allowed.
 
+    A listener that cannot ask, or that has more to tell than yes or no, answers with `approval_answer`.
+
     Args:
         events: the listeners of the registry; `approval/request` is declared there.
         service: answers what no listener has answered; nobody does when `None`.
+        timeout_ms: milliseconds that a question may stay without an answer, from when it is put to the listeners;
+            no limit when `None`. After that the listener is cancelled like one whose call was given up, and the
+            outcome is `unavailable` with the detail that nobody answered in time, for record and model.
+
+    Attributes:
+        timeout_ms: that limit.
+
+    Raises:
+        ValueError: the limit is no finite number greater than 0.
     """
 
-    def __init__(self, events: EventBus, service: ApprovalService | None = None) -> None:
+    def __init__(
+        self, events: EventBus, service: ApprovalService | None = None, *, timeout_ms: float | None = None
+    ) -> None:
         events.declare(APPROVAL_REQUEST)
         self._events = events
         self._service = service
+        self.timeout_ms: Final = _checked_limit(timeout_ms)
         self._standing = StandingEvents(_POLICY_EVENT)
+        self._locks: IdentityMap[anyio.Lock] = IdentityMap()
 
     async def request(self, request: ApprovalRequest) -> ApprovalOutcome:
         """Asks, and returns the answer (contract K14, K15).
@@ -104,11 +123,16 @@ class Approvals:
             LogUnavailableError: question or answer could not be recorded; the cause is the log's own error.
         """
         agent = _agent_in_turn(request)
-        question = _Question(agent, request)
+        question = Question(agent, request)
         try:
-            with log_needed(f'tool "{request.tool_name}" requires approval, and the question could not be recorded'):
-                await self._standing.load(agent)
-                await question.ask()
+            # One after the other, and nobody comes between this and the listeners: they are asked in the order in which
+            # the questions came up.
+            async with self._putting(agent):
+                with log_needed(
+                    f'tool "{request.tool_name}" requires approval, and the question could not be recorded'
+                ):
+                    await self._standing.load(agent)
+                    await question.ask()
             outcome = await self._decide(agent, request)
         except BaseException:
             await question.abandon()
@@ -156,6 +180,13 @@ class Approvals:
 
             await run_whole(change)
 
+    def _putting(self, agent: Agent) -> anyio.Lock:
+        lock = self._locks.get(agent)
+        if lock is None:
+            lock = anyio.Lock()
+            self._locks.set(agent, lock)
+        return lock
+
     def _policy(self, agent: Agent) -> ApprovalPolicy:
         known = self._standing.last(agent, _POLICY_EVENT)
         return "ask" if known is None else checked_policy(known.get("policy"))
@@ -167,63 +198,25 @@ class Approvals:
         if self._policy(agent) == "never":
             return "rejected"
         listeners = self._events.listeners(APPROVAL_REQUEST, agent)
+        limit = math.inf if self.timeout_ms is None else self.timeout_ms / _MILLISECONDS
+        deadline = anyio.current_time() + limit
         answer: ApprovalOutcome = "unavailable"
-        with anyio.CancelScope() as asking:
+        with anyio.CancelScope(deadline=deadline) as asking:
             unsubscribe = request.signal.subscribe(lambda _reason: asking.cancel())
             try:
-                answer = await _ask(listeners, request, self._service)
+                answer = await _ask(
+                    listeners,
+                    request,
+                    self._service,
+                    lambda: anyio.current_time() >= deadline or request.signal.aborted,
+                )
             finally:
                 unsubscribe()
-        return "cancelled" if request.signal.aborted else answer
-
-
-class _Question:
-    """One question on record: asked once, and then decided once, whoever fails or is cancelled (contract I12).
-
-    Without a session it is nowhere on record.
-    """
-
-    __slots__ = ("_id", "_request", "_seq", "_session")
-
-    def __init__(self, agent: Agent, request: ApprovalRequest) -> None:
-        self._session = agent.session
-        self._request = request
-        self._id = f"approval_{secrets.token_hex(_ID_BYTES)}"
-        self._seq: int | None = None
-
-    async def ask(self) -> None:
-        session, request = self._session, self._request
-        if session is None:
-            return
-        data: JsonObject = {"id": self._id, "toolName": request.tool_name}
-        if request.call_id is not None:
-            data["callId"] = request.call_id
-        if request.reason is not None:
-            data["reason"] = request.reason
-
-        async def record() -> None:
-            self._seq = await session.append("approval/asked", data)
-
-        await run_whole(record)
-
-    async def close(self, outcome: ApprovalOutcome) -> None:
-        """Records the answer, if the question is on record."""
-        session, asked = self._session, self._seq
-        if session is None or asked is None:
-            return
-
-        async def record() -> None:
-            await session.append("approval/decided", {"id": self._id, "outcome": outcome}, cites=asked)
-
-        await run_whole(record)
-
-    async def abandon(self) -> None:
-        """Closes a question whose asker does not wait any more; logs what fails, for something is on its way out."""
-        try:
-            with anyio.CancelScope(shield=True):
-                await self.close("cancelled")
-        except Exception:
-            _LOGGER.exception('the record of the approval of tool "%s" has no end', self._request.tool_name)
+        if request.signal.aborted:
+            return "cancelled"
+        if anyio.current_time() >= deadline:  # also when a listener that kept the loop busy has answered since
+            return approval_answer("unavailable", f"nobody answered within {limit:g} s")
+        return answer
 
 
 def _agent_in_turn(request: ApprovalRequest) -> Agent:
@@ -236,8 +229,21 @@ def _agent_in_turn(request: ApprovalRequest) -> Agent:
     )
 
 
+def _checked_limit(timeout_ms: object) -> float | None:
+    if timeout_ms is None:
+        return None
+    if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int | float) or not 0 < timeout_ms < math.inf:
+        raise ValueError(
+            f"the time limit of approvals must be a finite number of milliseconds greater than 0, not {timeout_ms!r}"
+        )
+    return timeout_ms
+
+
 async def _ask(
-    listeners: Sequence[Listener], request: ApprovalRequest, service: ApprovalService | None
+    listeners: Sequence[Listener],
+    request: ApprovalRequest,
+    service: ApprovalService | None,
+    late: Callable[[], bool],
 ) -> ApprovalOutcome:
     """Returns the answer of the listeners; `unavailable`, with a warning, when they failed or it is none."""
 
@@ -248,17 +254,16 @@ async def _ask(
         answer, author = await await_policy(
             run_waterfall(APPROVAL_REQUEST, listeners, (request,), otherwise, _ANSWERS)  # a text at least
         )
-        outcome = _OUTCOMES.get(answer)
-        if outcome is None:
+        if OUTCOMES.get(answer) is None:
             who = "the approval service" if author is None else f'the "{APPROVAL_REQUEST}" listener {author.name}'
             raise TypeError(  # noqa: TRY301 - told below like every other failure
                 f"{who} must answer {_ANSWERS[1]}, not {describe_answer(answer)}"
             )
     except Exception as error:
-        if not request.signal.aborted:  # else it is late, whatever it is
+        if not late():  # else it does not matter, whatever it is
             _LOGGER.warning(
                 'a listener of "%s" failed, so nobody has answered for tool "%s" (call %s)',
                 APPROVAL_REQUEST, request.tool_name, request.call_id, exc_info=error,
             )  # fmt: skip
         return "unavailable"
-    return outcome
+    return answer

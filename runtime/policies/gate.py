@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...registry import Allow, Ask, Deny, ErrorInfo
+from ...registry import RUN_CODE, Allow, Ask, Deny, ErrorInfo, ToolAnnotations
 from ...registry.events import PRE_EXECUTE, describe_answer
 from ...registry.pipeline.policy import decision_problem
 from .record import log_needed
@@ -34,15 +34,34 @@ class PermissionRule:
             `run_code` is a tool like any other.
         decision: what the gate says: `Allow()`, `Deny(reason)` or `Ask(reason)`.
         sandbox: the sandbox mode in which the rule holds; in every mode when `None`.
+        annotations: which claims of a tool the rule is about: those that are not `None` must be what the tool says of
+            itself, where what it does not say is taken for the worse (`ToolAnnotations.assumed`). So
+            `ToolAnnotations(destructive=True)` fits whatever does not say that it is harmless. A rule with claims never
+            fits `run_code`, which does nothing but what its sub-calls do, and each of those is decided by itself.
     """
 
     tool: str
     decision: RuleDecision
     sandbox: str | None = None
+    annotations: ToolAnnotations | None = None
 
     def __str__(self) -> str:
         """Returns how messages and records name the rule."""
-        return f'tool "{self.tool}"' + ("" if self.sandbox is None else f', sandbox mode "{self.sandbox}"')
+        parts = [f'tool "{self.tool}"']
+        if self.sandbox is not None:
+            parts.append(f'sandbox mode "{self.sandbox}"')
+        if isinstance(self.annotations, ToolAnnotations):
+            parts += [f"{name} {str(claim).lower()}" for name, claim in _claims(self.annotations)]
+        return ", ".join(parts)
+
+    def fits(self, name: str, annotations: ToolAnnotations | None) -> bool:
+        """Tells whether the rule is about the calls of a tool, whatever the sandbox mode.
+
+        Args:
+            name: the tool's name.
+            annotations: what it says of itself, if anything.
+        """
+        return fnmatch.fnmatchcase(name, self.tool) and _fit(self.annotations, name, annotations)
 
 
 class PermissionGate:
@@ -98,15 +117,16 @@ class PermissionGate:
             LogUnavailableError: the agent's sandbox mode cannot be read; the call is refused.
             ValueError: its mode is one that no preset has, so that no rule can be relied on; the call is refused.
         """
-        said = self._say(call.name, await self._mode(call))
+        said = self._say(call, await self._mode(call))
         if isinstance(said, Deny):
             return said
         answer = await next_()
         return said if isinstance(said, Ask) and isinstance(answer, Allow) else answer
 
-    def _say(self, name: str, mode: str | None) -> RuleDecision | None:
+    def _say(self, call: ToolExecution, mode: str | None) -> RuleDecision | None:
         for pattern, rule, said in self._rules:
-            if rule.sandbox in (None, mode) and pattern.match(name):
+            fits = rule.sandbox in (None, mode) and pattern.match(call.name)
+            if fits and _fit(rule.annotations, call.name, call.annotations):
                 return said
         return None
 
@@ -119,6 +139,20 @@ class PermissionGate:
         if mode not in presets.modes:
             raise ValueError(f'tool "{call.name}" is not permitted, because the sandbox mode {mode!r} is not known')
         return mode
+
+
+def _claims(annotations: ToolAnnotations) -> list[tuple[str, bool]]:
+    """Returns the claims that are made, by name."""
+    made = [(name, getattr(annotations, name)) for name in ("read_only", "destructive", "idempotent", "open_world")]
+    return [(name, claim) for name, claim in made if claim is not None]
+
+
+def _fit(wanted: ToolAnnotations | None, name: str, found: ToolAnnotations | None) -> bool:
+    """Tells whether a tool's claims are those that a rule is about."""
+    if wanted is None:
+        return True
+    assumed = (found or ToolAnnotations()).assumed
+    return name != RUN_CODE and all(getattr(assumed, claim) is value for claim, value in _claims(wanted))
 
 
 def _checked(number: int, rule: object, presets: PermissionPresets | None) -> tuple[PermissionRule, RuleDecision]:
@@ -139,6 +173,11 @@ def _problem(rule: PermissionRule, presets: PermissionPresets | None) -> str | N
         return "tool must be a pattern for names, such as `delete_*`"
     if not isinstance(rule.decision, Allow | Deny | Ask):
         return f"decision must be Allow(), Deny(reason) or Ask(reason), not {describe_answer(rule.decision)}"
+    if rule.annotations is not None:
+        if not isinstance(rule.annotations, ToolAnnotations):
+            return f"annotations must be ToolAnnotations(...), not {describe_answer(rule.annotations)}"
+        if rule.annotations.title is not None or not _claims(rule.annotations):
+            return "its annotations must claim something of a tool, such as read_only=True, and have no title"
     if rule.sandbox is not None:
         if presets is None:
             return "it has a sandbox mode, so the gate needs presets=, which keep the modes"

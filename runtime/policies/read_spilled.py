@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from ...registry import HarnessError, ToolArgsError, define_tool, text_block
+from ...registry import HarnessError, ToolAnnotations, ToolArgsError, define_tool, text_block
 from ..spill_store import MIN_LIMIT, UnknownLocatorError, session_id_of
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def read_spilled_tool(store: SpillStore, max_bytes: int) -> ToolDefinition:
         execute=execute,
         render=_render,
         is_concurrency_safe=lambda _arguments: True,
+        annotations=ToolAnnotations(read_only=True, open_world=False),
     )
 
 

@@ -135,8 +135,12 @@ class GuestEngine:
     def _when_due(self, _context: Any, _data: Any, more: Any, answer: Any) -> int:
         run = self._runs.get(threading.get_ident())
         if run is not None:
-            if not run.killed:
-                PROCESSORS.over(run.turn)
+            try:
+                if not run.killed:
+                    PROCESSORS.over(run.turn)
+            except BaseException as error:  # noqa: BLE001 - nothing may be raised into native code; the run raises it
+                run.fault = error
+                return new_error(b"host fault")
             if run.killed:
                 return new_error(b"killed")
         more[0] = 1

@@ -59,7 +59,7 @@ class Run:
         # In this order: the run is marked before anything asks whether it is.
         self.killed = True
         self._replies.put(None)
-        PROCESSORS.cancel(self.turn)
+        self.turn.cancel()
         self._interrupt()
 
     # What the instance calls, in the run's thread
@@ -157,15 +157,15 @@ class GuestInstance:
             the completion as the program's side claims it; `None` when the instance ended without one, and then
             `run.exited` says how.
         """
-        # In this order: a kill marks the run and then moves the epoch, so one of the two is always seen.
-        self._store.set_epoch_deadline(1)
-        if run.killed:
-            return None
         run.port = port
         self._engine.carry(run)
-        PROCESSORS.enter(run.turn)
-        port.started()
         try:
+            PROCESSORS.enter(run.turn)
+            # In this order: a kill marks the run and then moves the epoch, so one of the two is always seen.
+            self._store.set_epoch_deadline(1)
+            if run.killed:
+                return None
+            port.started()
             return self._entry(self._store, run.request)
         except WasmtimeError as error:
             run.exited = _how(error)
@@ -173,10 +173,10 @@ class GuestInstance:
             error.close()
             return None
         finally:
-            self._engine.carry(None)
-            run.port = None
             port.waiting()
             PROCESSORS.leave(run.turn)
+            self._engine.carry(None)
+            run.port = None
             if run.fault is not None:
                 raise run.fault
 

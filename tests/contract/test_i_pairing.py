@@ -116,7 +116,15 @@ def test_a_start_without_a_settle_is_outcome_unknown() -> None:
         ({"isError": True, "error": {"name": "ToolArgsError", "code": "INVALID_ARGS"}}, "failed"),
         ({"isError": True, "error": {"name": "AbortError", "code": "ABORTED"}}, "cancelled"),
         ({"isError": True, "error": {"name": "AbortError", "code": "ABORTED_BEFORE_DISPATCH"}}, "cancelled"),
-        ({"isError": True, "error": {"name": "ApprovalError", "code": "APPROVAL_REJECTED"}}, "denied"),
+        ({"isError": True, "error": {"name": "ApprovalError", "code": "APPROVAL_REJECTED"}}, "failed"),
+        (
+            {
+                "isError": True,
+                "error": {"name": "ApprovalError", "code": "APPROVAL_REJECTED"},
+                "decision": {"outcome": "deny", "by": "l", "approval": "rejected"},
+            },
+            "denied",
+        ),
         ({"isError": True, "decision": {"outcome": "deny", "by": "guard g"}}, "denied"),
         ({"isError": True, "decision": {"outcome": "block", "by": "l"}}, "failed"),
         ({"isError": False, "decision": {"outcome": "allow"}}, "ok"),
@@ -277,3 +285,120 @@ def test_arguments_that_are_no_program_do_not_hide_the_run(arguments: str) -> No
     assert run.program is None
     assert run.call is not None
     assert run.call.arguments == arguments
+
+
+def _job(script: Script, job_id: str = "build-1", **more) -> int:
+    return script.add("job/started", {"jobId": job_id, "kind": "build", "label": "docs", **more})
+
+
+def _job_end(script: Script, cites: int | None, job_id: str = "build-1", status: str = "completed", **more) -> int:
+    return script.add("job/settled", {"jobId": job_id, "status": status, **more}, cites)
+
+
+@pytest.mark.contract("I8", "J14")
+def test_jobs_stand_beside_the_calls_that_started_them_and_end_when_they_do() -> None:
+    script = Script()
+    call = script.call()
+    script.start("c1:ptc:1")
+    first = _job(script, callId="c1:ptc:1", rootCallId="c1")
+    second = _job(script, "build-2", callId="c1:ptc:1", rootCallId="c1")
+    script.settle("c1:ptc:1")
+    own = _job(script, "build-3", callId="c1", rootCallId="c1")
+    script.result(call)
+    _job_end(script, second, "build-2", "killed", detail="enough")
+    _job_end(script, first)
+    run = script.only_run()
+    assert run.call is not None
+    assert [(job.job_id, job.status, job.seq) for job in run.call.jobs] == [("build-3", None, own)]
+    told = [(job.job_id, job.kind, job.label, job.status, job.detail, job.duration_ms) for job in run.calls[0].jobs]
+    assert told == [
+        ("build-1", "build", "docs", "completed", None, 6.0),
+        ("build-2", "build", "docs", "killed", "enough", 4.0),
+    ]
+
+
+@pytest.mark.contract("I8", "J5")
+def test_the_id_of_a_job_may_be_used_again_by_another_process() -> None:
+    script = Script()
+    for _ in range(2):
+        call = script.call()
+        job = _job(script, callId="c1", rootCallId="c1")
+        script.result(call)
+        _job_end(script, job, status="completed" if call == 0 else "failed")
+    reading = script.read()
+    assert reading.violations == []
+    assert [[job.status for job in run.call.jobs] for run in reading.runs if run.call] == [["completed"], ["failed"]]
+
+
+@pytest.mark.contract("I8")
+def test_a_job_of_no_call_of_the_session_is_told_of_all_the_same() -> None:
+    script = Script()
+    script.call()
+    _job(script)
+    _job(script, "build-2", callId="of another session")
+    reading = script.read()
+    assert reading.violations == []
+    assert [(job.job_id, job.call_id) for job in reading.jobs] == [
+        ("build-1", None),
+        ("build-2", "of another session"),
+    ]
+    assert [list(run.call.jobs) for run in reading.runs if run.call] == [[]]
+
+
+def _job_without_id(script: Script) -> int:
+    return _job(script, "", callId="c1")
+
+
+def _job_end_of_nothing(script: Script) -> int:
+    return _job_end(script, 0)
+
+
+def _job_end_without_citing(script: Script) -> int:
+    _job(script, callId="c1")
+    return _job_end(script, None)
+
+
+def _job_ended_twice(script: Script) -> int:
+    job = _job(script, callId="c1")
+    _job_end(script, job)
+    return _job_end(script, job, status="failed")
+
+
+def _end_of_another_job(script: Script) -> int:
+    return _job_end(script, _job(script, callId="c1"), "build-9")
+
+
+@pytest.mark.contract("I8")
+@pytest.mark.parametrize(
+    "write",
+    [_job_without_id, _job_end_of_nothing, _job_end_without_citing, _job_ended_twice, _end_of_another_job],
+)
+def test_jobs_that_do_not_pair_are_reported_and_not_indexed(write) -> None:
+    script = Script()
+    script.call()
+    wrong = write(script)
+    reading = script.read()
+    assert [violation.seq for violation in reading.violations] == [wrong]
+    assert reading.violations[0].problem
+    assert read_session(INFO, script.events[:-1]).runs == reading.runs
+
+
+@pytest.mark.contract("I12")
+def test_policies_that_were_set_and_questions_about_no_call_are_told() -> None:
+    script = Script()
+    script.add("permission/preset", {"preset": "read-only"})
+    script.add("permission/sandbox", {"mode": "read-only", "source": "op"})
+    script.call()
+    script.add("approval/policy", {"policy": "never"})
+    script.add("approval/asked", {"id": "q", "toolName": "deploy", "reason": "it is late"})
+    script.add("approval/decided", {"id": "q", "outcome": "rejected", "detail": "by ann"})
+    reading = script.read()
+    assert reading.violations == []
+    assert [(one.what, one.value, one.source, one.seq) for one in reading.settings] == [
+        ("preset", "read-only", None, 0),
+        ("sandbox", "read-only", "op", 1),
+        ("approvals", "never", None, 3),
+    ]
+    (question,) = reading.questions
+    assert (question.tool_name, question.approval.reason) == ("deploy", "it is late")
+    assert (question.approval.outcome, question.approval.detail) == ("rejected", "by ann")

@@ -197,7 +197,9 @@ async def test_content_that_is_none_is_refused_by_the_pipeline_and_not_by_the_po
         return ptc.Accept(content=next(answers))
 
     for _ in range(5):
-        assert (await shop.call(text="x")).is_error
+        refused = await shop.call(text="x")
+        assert refused.is_error
+        assert "codec" not in refused.error.message
     assert not any("stays whole" in text for text in warnings_of(caplog))
 
 
@@ -479,6 +481,19 @@ async def test_files_are_private_and_locators_absolute(shop: Shop) -> None:
     assert elsewhere.parent != locator.parent
 
 
+@pytest.mark.contract("K13", "K10")
+async def test_a_file_that_is_there_is_never_written_over(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.install()
+    locator = Path(read_notice((await shop.call(text="x" * 3000)).text)[1])
+    monkeypatch.setattr("ptc.runtime.spill_files.secrets.token_hex", lambda _count: locator.name[:16])
+    assert (await shop.call(text="y" * 3000)).text == "y" * 3000
+    assert shop.kept() == ["x" * 3000]
+    (warning,) = warnings_of(caplog)
+    assert "stays whole" in warning
+
+
 # Programs
 
 
@@ -570,3 +585,18 @@ return text.splitlines()[700], len(text.splitlines())
     assert all(
         len(record["content"][0]["text"].encode()) <= CAP for record in await programs.events("tool/ptc-dispatch")
     )
+
+
+@pytest.mark.contract("K11", "E44")
+async def test_what_a_program_reads_on_is_not_kept_again_where_a_smaller_cap_holds_for_the_record(
+    programs: Shop,
+) -> None:
+    programs.install()
+    first = await programs.agent.run_code("print('x' * 3000)")
+    _omitted, locator, _hint = read_notice(first.text)
+    programs.install(target=programs.agent, max_inline_bytes=500, read_tool=False)
+    second = await programs.agent.run_code(f"part = await tools.read_spilled(locator={locator!r})")
+    assert not second.is_error, second.error.message
+    (record,) = await programs.events("tool/ptc-dispatch")
+    assert len(record["content"][0]["text"].encode()) > 500
+    assert len(programs.kept()) == 1

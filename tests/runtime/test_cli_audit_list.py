@@ -113,6 +113,7 @@ def test_list_json(log: Path) -> None:
         "tool": "run_code",
         "description": "purpose of a3",
         "calls": 1,
+        "jobs": {},
         "outcome": "outcome unknown",
         "durationMs": None,
     }

@@ -183,7 +183,7 @@ def test_json_lines_have_the_same_keys_and_all_of_the_arguments(log: Path) -> No
     assert all(list(call) == list(calls[0]) for call in calls)
     assert list(calls[0]) == [
         "session", "agent", "run", "callId", "parentCallId", "tool", "arguments", "outcome", "error", "decision",
-        "line", "started", "durationMs", "seq", "settledSeq",
+        "approvals", "jobs", "line", "started", "durationMs", "seq", "settledSeq",
     ]  # fmt: skip
     texts = [call["arguments"]["text"] for call in calls if isinstance(call["arguments"], dict)]
     assert sorted(texts) == sorted([HOSTILE, "x" * 20000, SECRET])

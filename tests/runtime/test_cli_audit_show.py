@@ -134,7 +134,8 @@ def test_show_json_is_one_stable_object(log: Path) -> None:
     done = ptc("audit", "show", "--log", str(log), "--json")
     assert (done.returncode, done.stderr) == (0, "")
     shown = json.loads(done.stdout)
-    assert list(shown) == ["format", "log", "session", "runs", "unpaired"]
+    assert list(shown) == ["format", "log", "session", "settings", "runs", "questions", "jobs", "unpaired"]
+    assert (shown["settings"], shown["questions"], shown["jobs"]) == ([], [], [])
     assert (shown["format"], shown["log"], shown["unpaired"]) == ("ptc.audit.show/1", str(log), [])
     assert shown["session"] == {
         "id": "20261129T101530-4f2a9c01d7",
@@ -157,6 +158,7 @@ def test_show_json_is_one_stable_object(log: Path) -> None:
         "error": None,
         "decision": None,
         "approvals": [],
+        "jobs": [],
         "started": "2025-11-29T10:15:30.125956Z",
         "durationMs": 20.0,
         "content": text("2"),
@@ -174,8 +176,16 @@ def test_show_json_is_one_stable_object(log: Path) -> None:
         "error": {"name": "PolicyError", "code": "READ_ONLY", "reason": "scope is read-only"},
         "decision": {"outcome": "deny", "by": "approval", "approval": "rejected"},
         "approvals": [
-            {"reason": "deletes for good", "outcome": "rejected", "waitedMs": 2.5, "seq": 4, "decidedSeq": 5}
+            {
+                "reason": "deletes for good",
+                "outcome": "rejected",
+                "detail": None,
+                "waitedMs": 2.5,
+                "seq": 4,
+                "decidedSeq": 5,
+            }
         ],
+        "jobs": [],
         "line": 2,
         "started": "2025-11-29T10:15:30.133456Z",
         "durationMs": 7.5,

@@ -27,6 +27,15 @@ for n in range(3):
 return said
 """
 REFUSED = "pay did not run, because its start could not be recorded"
+SANDBOXES = {"wasm": ptc.WasmSandbox, "restricted": ptc.RestrictedSandbox}
+EXECUTORS = [
+    "native",
+    "wasm",
+    pytest.param(
+        "restricted",
+        marks=pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the restricted backend needs Linux"),
+    ),
+]
 
 
 class FailingStore(SqliteEventStore):
@@ -54,9 +63,10 @@ class Deed:
         self.paid: list[int] = []
         self.told: list[str] = []
         self.raised: Exception | None = None
+        self.said = ""
 
     async def run(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        async with ptc.RestrictedSandbox() as sandbox, ptc.Host(log=self.store) as host:
+        async with SANDBOXES.get(self.executor, ptc.WasmSandbox)() as sandbox, ptc.Host(log=self.store) as host:
 
             @ptc.tool
             async def pay(n: int) -> str:
@@ -73,6 +83,7 @@ class Deed:
             try:
                 step = await agent.execute(calls if native else [program])
             except ptc.ToolBatchExecutionError as error:
+                self.said = error.message
                 self.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
             else:
                 outcomes = [outcome.result.value for outcome in step.results]
@@ -92,7 +103,7 @@ def started(path: Path) -> list[Any]:
 @pytest.mark.anyio
 @pytest.mark.contract("I5", "D15")
 @pytest.mark.parametrize("for_good", [False, True])
-@pytest.mark.parametrize("executor", ["native", "ptc"])
+@pytest.mark.parametrize("executor", EXECUTORS)
 async def test_whatever_append_fails_no_call_runs_without_its_record(
     tmp_path: Path, executor: str, for_good: bool
 ) -> None:
@@ -108,7 +119,7 @@ async def test_whatever_append_fails_no_call_runs_without_its_record(
             assert (store.asked, deed.raised, len(deed.paid)) == (appends, None, 3)
         elif deed.raised is None:
             # The program was told which of its calls did not run, and no other was withheld from it.
-            assert executor == "ptc"
+            assert executor != "native"
             assert len(deed.told) == 3
             for n, said in enumerate(deed.told):
                 assert said == (f"paid {n}" if n in deed.paid else REFUSED)
@@ -118,10 +129,82 @@ async def test_whatever_append_fails_no_call_runs_without_its_record(
         if at == 1:
             assert deed.paid == []
             assert deed.raised is not None
+        # The host is told which call of the model did not run, so that it can tell the model.
+        odd = executor == "native" and at <= appends and at % 2 == 1
+        refused = "run_code" if executor != "native" and at == 1 else "pay" if odd else None
+        assert ("did not run" in deed.said) == (refused is not None), at
+        if refused is not None:
+            assert deed.said.startswith(f"a batch of tool calls stopped: {refused} (")
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("executor", ["native", "ptc"])
+@pytest.mark.contract("I5", "I6", "E25", "E31", "A60")
+@pytest.mark.parametrize("for_good", [False, True])
+@pytest.mark.parametrize("executor", EXECUTORS[1:])
+async def test_calls_side_by_side_whose_copies_are_shaped_have_their_records_or_the_host_is_told(
+    tmp_path: Path, executor: str, for_good: bool
+) -> None:
+    program = (
+        "import asyncio\n"
+        "async def pay(n):\n    try:\n        return await tools.pay(n=n)\n"
+        "    except ToolCallError as error:\n        return str(error)\n"
+        "return await asyncio.gather(*(pay(n) for n in range(5)))"
+    )
+    appends = 12
+    async with SANDBOXES[executor]() as sandbox:
+        for at in range(1, appends + 2):
+            path = tmp_path / f"{at}.db"
+            paid: list[int] = []
+
+            async def pay(arguments: Any, _run: ptc.ToolRunContext, paid: list[int] = paid) -> str:
+                paid.append(arguments["n"])
+                await anyio.sleep(0.002)
+                return f"paid {arguments['n']}"
+
+            raised: ptc.ToolBatchExecutionError | None = None
+            async with ptc.Host(log=FailingStore(path, at, for_good=for_good)) as host:
+                host.tools.register(
+                    ptc.define_tool(
+                        name="pay",
+                        description="Pay.",
+                        parameters={"n": {"type": "integer", "required": True}},
+                        output={"type": "string"},
+                        execute=pay,
+                        is_concurrency_safe=lambda _arguments: True,
+                    )
+                )
+
+                @host.on("tools/ptc-dispatch-log")
+                async def shape(_entry: ptc.DispatchLogEntry, next: Any) -> Any:
+                    await anyio.sleep(0.001)
+                    return await next()
+
+                executing = ptc.PtcExecutor(sandbox=sandbox, max_parallel_sub_calls=2)
+                # The sandbox is used again: the host must not close it.
+                executing.aclose = nothing
+                agent = host.agent("a", session="s", executor=executing)
+                try:
+                    with anyio.fail_after(20):
+                        await agent.run_code(program)
+                except ptc.ToolBatchExecutionError as error:
+                    raised = error
+            assert {n["n"] for n in started(path)} >= set(paid), at
+            with SqliteLogReader(path) as reader:
+                settled = [event for event in reader.events("s") if event.type == "tool/ptc-dispatch"]
+            assert raised is not None or len(settled) == len(started(path)), at
+            if at > appends:
+                assert (raised, len(settled)) == (None, 5)
+            elif for_good or at in (1, appends):
+                assert raised is not None, at
+            assert verify_log(path).whole
+
+
+async def nothing() -> None:
+    """Closes nothing."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("executor", EXECUTORS)
 async def test_nothing_runs_while_another_process_keeps_the_log_locked(tmp_path: Path, executor: str) -> None:
     path = tmp_path / "log.db"
     deed = Deed(SqliteEventStore(path, busy_ms=50), executor)

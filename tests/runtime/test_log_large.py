@@ -51,6 +51,7 @@ class Story:
         call_id = random_.choice([f"call-{number}", f"cäll-{number}", f"again-{number % 2}-{number // 6}"])
         recorded = random_.random() < 0.8
         seq = None
+        jobs: list[int] = []
         if recorded:
             arguments = json.dumps({"code": f'tools.pay("callId", "{call_id}")', "description": "d"})
             data = {"turn": number, "step": 1, "callId": call_id, "name": "run_code", "arguments": arguments}
@@ -67,14 +68,27 @@ class Story:
                 yield
                 await append("approval/decided", {"id": f"q{sub}", "outcome": "allowed-once"}, cites=asked)
                 yield
+            job = None
+            if random_.random() < 0.3:
+                told = {"kind": "build", "label": "docs", "callId": sub, "rootCallId": call_id}
+                job = await append("job/started", {"jobId": f"build-{number}", **told})
+                yield
             if random_.random() < 0.8:
                 await append("tool/ptc-dispatch", {**call, "isError": n == 3, "content": []})
                 yield
+            if job is not None and random_.random() < 0.8:
+                jobs.append(job)
         if seq is not None and random_.random() < 0.8:
             message = {"callId": random_.choice([call_id, None]), "isError": False, "content": []}
             await append("tool/result", {"turn": number, "step": 1, "message": message}, cites=seq)
             yield
         await append("x/more", {"ignorable": True})
+        yield
+        for job in jobs:  # long after their run
+            for _ in range(random_.randrange(3)):
+                await append("x/more", {"ignorable": True})
+            await append("job/settled", {"jobId": f"build-{number}", "status": "completed"}, cites=job)
+            yield
 
 
 async def write(path: Path, seed: int) -> None:
@@ -150,7 +164,37 @@ def test_only_the_events_of_the_run_are_read(tmp_path: Path, monkeypatch: pytest
         assert run is not None
         assert (run.id, run.outcome) == ("s/200", "ok")
         assert [run.number for run in large.latest(2)] == [1_499, 1_500]
-    assert read == [1_002, 4]
+    assert read == [2, 4]
+
+
+def test_the_end_of_a_job_and_the_answer_to_a_question_are_found_however_late(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+
+    async def late() -> None:
+        async with SqliteEventStore(path) as store:
+            session = Session(store, agent="a", id="s")
+            await session.append("permission/preset", {"preset": "read-only"})
+            call = {"turn": 1, "step": 1, "callId": "c0", "name": "build", "arguments": "{}"}
+            seq = await session.append("tool/call", call)
+            started = {"jobId": "build-1", "kind": "build", "label": "docs", "callId": "c0", "rootCallId": "c0"}
+            job = await session.append("job/started", started)
+            asked = await session.append("approval/asked", {"id": "q", "toolName": "build", "callId": "c0"})
+            message: dict[str, Any] = {"callId": "c0", "isError": False, "content": []}
+            await session.append("tool/result", {"turn": 1, "step": 1, "message": message}, cites=seq)
+            for n in range(audit_find.LARGE):
+                await session.append("x/y", {"ignorable": True, "n": n})
+            await session.append("job/settled", {"jobId": "build-1", "status": "killed"}, cites=job)
+            await session.append("approval/decided", {"id": "q", "outcome": "rejected"}, cites=asked)
+
+    anyio.run(late)
+    with SqliteLogReader(path) as reader:
+        found = audit_find.find(reader, "s/1")
+        (call,) = [run.call for run in found.runs]
+        assert call is not None
+        assert [(job.status, job.settled_seq) for job in call.jobs] == [("killed", audit_find.LARGE + 5)]
+        assert [approval.outcome for approval in call.approvals] == ["rejected"]
+        assert [one.value for one in found.reading.settings] == ["read-only"]
+        assert [one.value for one in audit_find.latest(reader).reading.settings] == ["read-only"]
 
 
 @pytest.mark.contract("I15")

@@ -231,14 +231,14 @@ async def test_a_reader_notices_a_writer_that_came_and_went(tmp_path: Path) -> N
     path = tmp_path / "log.db"
     async with SqliteEventStore(path) as store:
         session = Session(store, agent="a")
-        await session.append("x/y", {})
+        await session.append("x/y", {"ignorable": True})
     with SqliteLogReader(path) as reader:
         assert len(reader.events(session.id)) == 1
         for n in range(3):
             async with SqliteEventStore(path) as store:
                 again = Session(store, agent="a", id=session.id)
                 for _ in range(50):
-                    await again.append("x/y", {"text": "x" * 1000})
+                    await again.append("x/y", {"ignorable": True, "text": "x" * 1000})
             assert len(reader.events(session.id)) == 1 + 50 * (n + 1)
 
 

@@ -436,12 +436,12 @@ async def test_a_session_goes_on_where_it_ended(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     async with SqliteEventStore(path) as store:
         first = Session(store, agent="support", labels={"sandbox": "wasm"})
-        await first.append("x/y", {})
+        await first.append("x/y", {"ignorable": True})
     async with SqliteEventStore(path) as store:
         again = Session(store, agent="support", id=first.id)
-        assert await again.append("x/y", {}, cites=0) == 1
+        assert await again.append("x/y", {"ignorable": True}, cites=0) == 1
         with pytest.raises(ValueError, match='belongs to agent "support", not to "billing"'):
-            await Session(store, agent="billing", id=first.id).append("x/y", {})
+            await Session(store, agent="billing", id=first.id).append("x/y", {"ignorable": True})
         with pytest.raises(ValueError, match="already in the log"):
             await store.open_session(first.id, agent="support")
         (info,) = await store.sessions()

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 from dataclasses import replace
@@ -564,10 +565,64 @@ def test_records_lost_with_the_write_ahead_log_are_told_of_by_an_anchor(tmp_path
     raw = bytearray(wal.read_bytes())
     raw[-20_000] ^= 1  # SQLite takes what follows a broken frame for the rest of an earlier use of the file
     wal.write_bytes(raw)
-    assert verify_log(path).whole
+    found = verify_log(path)
+    assert only(found).startswith("log.db-wal was changed or not written to its end: frame ")
+    assert "records at the end of the log are lost" in only(found)
     found = verify_log(path, anchors=anchors)
-    assert only(found).startswith("events ")
-    assert "to 50 of session s1 are missing: an anchor tells of them" in only(found)
+    assert [problem.kind for problem in found.problems] == ["missing", "damaged"]
+    assert "to 50 of session s1 are missing: an anchor tells of them" in found.problems[0].message
+
+
+def test_a_changed_byte_of_the_write_ahead_log_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with Writer(path, "s1", 30, "die") as writer:
+        writer.ready()
+        writer.go()
+        writer.end()
+    wal = path.with_name("log.db-wal")
+    whole = wal.read_bytes()
+    frame = 24 + struct.unpack(">I", whole[8:12])[0]
+    assert verify_log(path).whole
+    assert verify_log(path).notes == []
+    choose = random.Random(7)
+    places = [*range(32), *(choose.randrange(32, len(whole) - frame) for _ in range(150))]
+    for place in places:
+        raw = bytearray(whole)
+        raw[place] ^= 1 << choose.randrange(8)
+        wal.write_bytes(raw)
+        found = verify_log(path)
+        assert not found.whole, place
+        assert found.problems[-1].kind == "damaged", place
+    # Of the last frame nobody can tell whether its process was killed just then.
+    raw = bytearray(whole)
+    raw[-1] ^= 1
+    wal.write_bytes(raw)
+    found = verify_log(path)
+    assert found.whole
+    assert found.notes[0].startswith("the last frame of log.db-wal does not check")
+    wal.write_bytes(whole[: -frame // 2])  # and one that was not written to its end is nobody's fault
+    assert verify_log(path).whole
+    assert verify_log(path).notes == []
+
+
+def test_what_an_earlier_use_left_in_the_write_ahead_log_is_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with Writer(path, "s1", 200, "die") as writer:
+        writer.ready()
+        writer.go()
+        writer.end()
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # the next frames go over the first ones
+    connection.execute("CREATE TABLE more (x)")
+    left = path.with_name("log.db-wal").read_bytes()
+    here = path.read_bytes()
+    connection.close()
+    path.with_name("log.db-wal").write_bytes(left)
+    path.write_bytes(here)
+    found = verify_log(path)
+    assert len(left) > 100_000
+    assert (found.problems, found.events) == ([], 201)
+    assert all("wal" not in note for note in found.notes)
 
 
 def test_verifying_changes_nothing_and_leaves_nothing(log: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import ptc
 import pytest
+from ptc.registry import ToolExecutionInput
 from ptc.runtime.rendering import render_value
 from ptc.sandbox.seam import BindingCall, BindingError, Member, SandboxRequest, SandboxResult
 
@@ -247,3 +248,165 @@ async def test_no_value_no_schema_and_no_description_of_a_tool_comes_into_the_fi
         assert needle not in written
     known = {"rootCallId", "parentCallId", "subCallId", "name", "arguments", "isError", "content", "line"}
     assert {key for _, data in await rig.events(START, SETTLE) for key in data} <= known
+
+
+@pytest.mark.contract("E37", "C28")
+@pytest.mark.parametrize("ends", ["return await tools.double(x=1)", "1 / 0", "await tools.fail(why='x')"])
+async def test_a_run_leaves_nobody_behind_who_listens_for_an_abort(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    listening: dict[object, ptc.Signal] = {}
+    subscribe = ptc.Signal.subscribe
+
+    def counted(signal: ptc.Signal, observer: Callable[[object], None]) -> Callable[[], None]:
+        undo, key = subscribe(signal, observer), object()
+        listening[key] = signal
+
+        def unsubscribe() -> None:
+            undo()
+            listening.pop(key, None)
+
+        return unsubscribe
+
+    monkeypatch.setattr(ptc.Signal, "subscribe", counted)
+    source = ptc.SignalSource()
+    await rig.run(ends, signal=source.signal)
+    assert not source.signal.aborted
+    assert [signal for signal in listening.values() if not signal.aborted] == []
+
+
+@pytest.mark.contract("E28", "E29", "E31")
+async def test_calls_that_a_run_leaves_behind_are_told_what_became_of_them(rig: Rig) -> None:
+    answers: dict[str, Any] = {}
+
+    async def script(request: SandboxRequest) -> None:
+        answers["running"] = member_of(request, "stuck").function(made({"name": "s"}))
+        answers["queued"] = member_of(request, "write").function(made({"name": "w"}))
+        await rig.started.wait()
+        source.abort("the user left")
+        rig.release.set()
+
+    source = ptc.SignalSource()
+    rig.host.set_executor(rig.agent, ptc.PtcExecutor(sandbox=Scripted(script)))
+    await rig.run("", signal=source.signal)
+    for which, what in (("running", "stuck result discarded"), ("queued", "write tool call abandoned")):
+        with pytest.raises(BindingError) as told:
+            answers[which].result()
+        assert str(told.value) == f"run_code run is over (the user left); {what}"
+    assert rig.bodies == ["stuck s"]
+    assert [data["name"] for _, data in await rig.events(START, SETTLE)] == ["stuck", "stuck"]
+
+
+@pytest.mark.contract("E23", "E42")
+async def test_the_message_with_an_image_comes_before_the_contexts_of_its_call(rig: Rig) -> None:
+    async def execute(_arguments: Any, run: ptc.ToolRunContext) -> Any:
+        run.defer_context(ptc.ContextMessage([ptc.text_block("a context")], {"kind": "user"}))
+        return 1
+
+    def render(_arguments: Any, _value: Any) -> Any:
+        return [ptc.text_block("a picture"), {"type": "image", "data": "AAAA", "mimeType": "image/png"}]
+
+    rig.host.tools.register(
+        ptc.define_tool(
+            name="draw", description="Draw.", parameters={}, output={"type": "json"}, execute=execute, render=render
+        )
+    )
+    arguments = {"code": "await tools.draw()\nawait tools.picture()", "description": "draw"}
+    batch = await rig.agent.execute([ptc.ToolCall(name="run_code", arguments=arguments)])
+    told = [[block["type"] for block in message.content] for message in batch.additional_contexts]
+    assert told == [["text", "image"], ["text"], ["text", "image"]]
+
+
+@pytest.mark.contract("E42", "E33")
+@pytest.mark.parametrize("policy", ["adds", "takes away", "blocks"])
+async def test_an_image_counts_as_the_policies_have_left_it(rig: Rig, policy: str) -> None:
+    image: Any = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+
+    @rig.host.on("tools/post-execute")
+    async def changes(call: ptc.ToolExecution, _result: ptc.ToolExecutionResult, next: Any) -> Any:
+        decision = await next()
+        if call.parent is None:
+            return decision
+        if policy == "blocks":
+            return ptc.Block([image, ptc.text_block("no")])
+        return ptc.Accept(content=[image] if policy == "adds" else [ptc.text_block("nothing to see")])
+
+    name = "double(x=1)" if policy == "adds" else "picture()"
+    code = f"try:\n    await tools.{name}\nexcept ToolCallError:\n    pass"
+    batch = await rig.agent.execute([ptc.ToolCall(name="run_code", arguments={"code": code, "description": "draw"})])
+    assert not batch.results[0].result.is_error
+    assert [list(message.content) for message in batch.additional_contexts] == ([[image]] if policy == "adds" else [])
+
+
+@pytest.mark.contract("E33", "C51")
+async def test_what_sub_calls_deferred_is_lost_when_the_outer_call_is_blocked(rig: Rig) -> None:
+    @rig.host.on("tools/post-execute")
+    async def blocks(call: ptc.ToolExecution, _result: ptc.ToolExecutionResult, next: Any) -> Any:
+        return ptc.Block([ptc.text_block("no")]) if call.parent is None else await next()
+
+    arguments = {"code": "await tools.picture()", "description": "draw"}
+    batch = await rig.agent.execute([ptc.ToolCall(name="run_code", arguments=arguments)])
+    assert batch.additional_contexts == ()
+
+
+@pytest.mark.contract("E35", "C33")
+async def test_a_program_that_completes_after_its_caller_has_given_up_is_an_aborted_call(rig: Rig) -> None:
+    source = ptc.SignalSource()
+
+    async def script(_request: SandboxRequest) -> None:
+        source.abort("the user left")
+
+    rig.host.set_executor(rig.agent, ptc.PtcExecutor(sandbox=Scripted(script)))
+    result = await rig.run("", signal=source.signal)
+    assert result.is_error
+    assert result.error.info is not None
+    assert (result.error.message, result.error.info.code) == ("tool call aborted", "ABORTED")
+
+
+@pytest.mark.contract("E4", "D2")
+async def test_programs_of_one_step_run_one_after_another(rig: Rig) -> None:
+    def call(name: str) -> ptc.ToolCall:
+        code = f"await tools.nap(ms=30, name={name!r})"
+        return ptc.ToolCall(name="run_code", arguments={"code": code, "description": "nap"})
+
+    batch = await rig.agent.execute([call("a"), call("b")])
+    assert not any(outcome.result.is_error for outcome in batch.results)
+    assert rig.bodies == ["begin a", "end a", "begin b", "end b"]
+    kinds = [kind for kind, _ in await rig.events()]
+    assert kinds == ["tool/call", START, SETTLE, "tool/result"] * 2
+
+
+@pytest.mark.contract("C4", "E16", "I5", "I6")
+async def test_a_program_under_another_root_hands_that_root_on(rig: Rig) -> None:
+    seen: list[tuple[str, str]] = []
+    rig.host.on("tools/result")(lambda call, _result: seen.append((call.call_id, call.root_call_id)))
+    outer = ToolExecutionInput(
+        call_id="inner",
+        root_call_id="root",
+        name="run_code",
+        arguments={"code": "return await tools.double(x=1)", "description": "double"},
+        agent=rig.agent,
+    )
+    result = await rig.host.pipeline.execute(outer, transport=rig.host.transport(rig.agent))
+    assert not result.is_error
+    assert seen == [("inner:ptc:1", "root"), ("inner", "root")]
+    records = [data for _, data in await rig.events(START, SETTLE)]
+    assert [(data["rootCallId"], data["parentCallId"]) for data in records] == [("root", "inner")] * 2
+
+
+@pytest.mark.contract("E44", "A5")
+async def test_a_listener_of_the_durable_copy_hears_of_its_own_scope_and_those_below(
+    rig: Rig, make_sandbox: Callable[..., ptc.Sandbox]
+) -> None:
+    async def shape(_entry: ptc.DispatchLogEntry, _next: Any) -> Any:
+        return [ptc.text_block("shaped")]
+
+    below = rig.host.agent("below", parent=rig.agent, executor=ptc.PtcExecutor(sandbox=make_sandbox()))
+    beside = rig.host.agent("beside", executor=ptc.PtcExecutor(sandbox=make_sandbox()))
+    rig.agent.on("tools/ptc-dispatch-log")(shape)
+    recorded: list[str] = []
+    for agent in (rig.agent, below, beside):
+        await agent.run_code("await tools.double(x=21)")
+        assert agent.session is not None
+        recorded += [event.data["content"][0]["text"] for event in await agent.session.events() if event.type == SETTLE]
+    assert recorded == ["shaped", "shaped", "42"]

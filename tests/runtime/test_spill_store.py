@@ -12,7 +12,7 @@ from typing import Any, Self
 import anyio
 import ptc
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ptc.runtime.spill_store import part_of
 
@@ -74,7 +74,9 @@ async def test_parts_begin_and_end_between_characters(anyio_backend: str, store:
             await store.read_text("s1", locator, **bad)
 
 
+@pytest.mark.contract("K12")
 @given(text=st.text(alphabet="aé€😀", max_size=40), offset=st.integers(0, 170), limit=st.integers(4, 50))
+@example(text="aé😀a😀", offset=4, limit=4)  # what was read begins and ends inside a character
 def test_parts_are_within_the_limit_and_always_get_on(text: str, offset: int, limit: int) -> None:
     data = text.encode()
     part = part_of(data[offset : offset + limit + 3], min(offset, len(data)), limit, len(data))

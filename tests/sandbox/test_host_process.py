@@ -297,6 +297,68 @@ _FORKS_WHILE_A_PROGRAM_RUNS = """
     anyio.run(run, "return 'whole'", True)
 """
 
+_FORKS_WHILE_PROGRAMS_TAKE_TURNS = """
+    import os, threading, time
+    import anyio
+    from ptc.sandbox.seam import SandboxRequest
+    from ptc.sandbox.wasm import WasmSandbox
+    from ptc.sandbox.wasm.processors import PROCESSORS
+
+    sandbox = WasmSandbox()
+    COUNT = PROCESSORS._count + 3
+
+    async def run_all(program, seconds):
+        with anyio.move_on_after(seconds):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(COUNT):
+                    tasks.start_soon(sandbox.run, SandboxRequest(program=program))
+            return True
+        return False
+
+    thread = threading.Thread(target=anyio.run, args=(run_all, "while True:\\n    pass", 1.5))
+    thread.start()
+    while not PROCESSORS._used:
+        time.sleep(0.001)
+    children = []
+    for _ in range(5):
+        children.append(os.fork())
+        if not children[-1]:
+            done = False
+            try:
+                done = anyio.run(run_all, "for _ in range(10**5):\\n    pass", 60)
+            finally:
+                os._exit(not done)
+        time.sleep(0.007)
+    print([os.waitpid(child, 0)[1] for child in children])
+    thread.join()
+    print(anyio.run(run_all, "return 1", 60), PROCESSORS._free == PROCESSORS._count)
+"""
+
+_ENDS_WHILE_PROGRAMS_TAKE_TURNS = """
+    import sys, threading, time
+    import anyio
+    from ptc.sandbox.seam import SandboxRequest
+    from ptc.sandbox.wasm import WasmSandbox
+    from ptc.sandbox.wasm.processors import PROCESSORS
+
+    async def main():
+        sandbox = WasmSandbox()
+        async with anyio.create_task_group() as tasks:
+            for number in range(PROCESSORS._count + 3):
+                program = ("while True:\\n    pass", "while True:\\n    print(1)")[number % 2]
+                tasks.start_soon(sandbox.run, SandboxRequest(program=program))
+
+    class GoesLate:
+        def __del__(self, sleep=time.sleep):
+            sleep(0.2)  # programs go on while the interpreter ends
+
+    late = GoesLate()
+    threading.Thread(target=anyio.run, args=(main,), daemon=True).start()
+    while not PROCESSORS._used:
+        time.sleep(0.001)
+    print("leaves", flush=True)
+"""
+
 _NEVER_STANDS_READY = """
     import sys
     import anyio
@@ -366,6 +428,16 @@ def test_a_host_that_is_forked_while_its_threads_hold_locks_goes_on_in_both(back
 def test_a_forked_host_disposes_of_its_own_and_not_of_what_runs_in_the_other(backend: str) -> None:
     told = ['"of the child"', '"of the parent"', '"whole"']
     assert _in_a_host_of_its_own(_FORKS_WHILE_A_PROGRAM_RUNS, backend) == told
+
+
+@pytest.mark.contract("F6")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes can be forked here")
+def test_a_host_that_is_forked_while_programs_take_turns_goes_on_in_both() -> None:
+    assert _in_a_host_of_its_own(_FORKS_WHILE_PROGRAMS_TAKE_TURNS) == ["[0, 0, 0, 0, 0]", "True True"]
+
+
+def test_a_host_ends_while_programs_take_turns() -> None:
+    assert _in_a_host_of_its_own(_ENDS_WHILE_PROGRAMS_TAKE_TURNS) == ["leaves"]
 
 
 @pytest.mark.contract("F6", "F24")

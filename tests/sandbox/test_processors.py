@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import anyio
 import ptc
@@ -27,6 +29,13 @@ def entered(gate: Processors, turn: Turn) -> threading.Thread:
     thread.start()
     until(lambda: turn.waiting or not thread.is_alive())
     return thread
+
+
+def idle(gate: Processors, turns: list[Turn]) -> bool:
+    """Returns whether nobody waits and all processors are free, once these turns have been given back."""
+    for turn in turns:
+        gate.leave(turn)
+    return not gate._holding and not gate._fresh and not gate._used and gate._free == gate._count
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -53,7 +62,7 @@ def test_as_many_compute_as_there_are_processors_and_the_next_follows_who_leaves
     for turn in turns[:2]:
         gate.enter(turn)  # both processors are free again, and no third is
     assert entered(gate, turns[2]).is_alive()
-    gate.cancel(turns[2])
+    turns[2].cancel()
 
 
 def test_who_has_computed_for_a_while_gives_way_and_who_comes_back_goes_before_it() -> None:
@@ -83,7 +92,7 @@ def test_who_computes_is_not_kept_waiting_for_ever_by_those_who_come_back() -> N
     hot, chatty = Turn(nothing), [Turn(nothing) for _ in range(8)]
     gate.enter(chatty[0])
     gate._used.append(hot)
-    hot.waiting = True
+    hot.begin_to_wait()
     for turn in chatty[1:]:
         entered(gate, turn)
     before = 0
@@ -93,16 +102,57 @@ def test_who_computes_is_not_kept_waiting_for_ever_by_those_who_come_back() -> N
     assert before == 4
 
 
+def test_who_has_had_the_least_goes_before_the_others_every_second_time() -> None:
+    gate = Processors(1)
+    holds, waiting = Turn(nothing), [Turn(nothing) for _ in range(6)]
+    gate.enter(holds)
+    for spent, turn in zip((3, 6, 1, 5, 2, 4), waiting, strict=True):
+        turn.spent = spent
+        gate._used.append(turn)
+        turn.begin_to_wait()
+    order: list[int] = []
+    while True:
+        gate.leave(holds)
+        if not gate._holding:
+            break
+        (holds,) = gate._holding
+        order.append(round(holds.spent))
+    assert order == [1, 3, 2, 6, 4, 5]
+
+
+def test_a_program_keeps_its_first_turn_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 100.0
+    monkeypatch.setattr(processors, "time", SimpleNamespace(monotonic=lambda: clock))
+    turn, gate = Turn(nothing), Processors(1)
+    ends: list[int] = []
+    for _ in range(4):
+        gate.enter(turn)
+        ms = 0
+        while not turn.is_over(clock):
+            ms += 1
+            clock += 0.001
+        ends.append(ms)
+        clock += 0.0001  # past what does not add up exactly
+        gate.leave(turn)
+    assert ends[0] >= 20
+    assert all(5 <= ms <= 6 for ms in ends[1:])
+    half = Turn(nothing)
+    half.spent = 0.008
+    gate.enter(half)
+    assert not half.is_over(clock + 0.011)
+    assert half.is_over(clock + 0.0121)
+
+
 def test_a_killed_run_waits_for_no_turn() -> None:
     gate = Processors(1)
     holds, killed, early = Turn(nothing), Turn(nothing), Turn(nothing)
     gate.enter(holds)
     thread = entered(gate, killed)
-    gate.cancel(killed)
+    killed.cancel()
     thread.join(20)
     assert not thread.is_alive()
     assert not killed.held
-    gate.cancel(early)
+    early.cancel()
     gate.enter(early)
     assert not early.held
     gate.leave(holds)
@@ -126,6 +176,165 @@ def test_without_a_thread_that_ends_turns_one_too_many_computes(monkeypatch: pyt
     gate.leave(first)
     gate.enter(second)
     assert second.held
+
+
+def test_without_that_thread_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Processors(1)
+    holds, first, second = Turn(nothing), Turn(nothing), Turn(nothing)
+    gate.enter(holds)
+    later: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def fail(thread: threading.Thread) -> None:
+        if thread.name != "ptc-turns":
+            return start(thread)
+        later.append(entered(gate, second))
+        assert second.waiting, "who comes while the thread is started leaves that to the first"
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        gate.enter(first)
+    later[0].join(20)
+    assert not later[0].is_alive()
+    assert idle(gate, [holds, first, second])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_when_that_thread_fails_the_next_who_waits_has_another() -> None:
+    interrupted = threading.Event()
+
+    def fail() -> None:
+        raise RuntimeError("this engine cannot be interrupted")
+
+    gate = Processors(1)
+    holds, waits = Turn(fail), Turn(nothing)
+    gate.enter(holds)
+    thread = entered(gate, waits)
+    thread.join(20)
+    assert not thread.is_alive()
+    assert not waits.held
+    gate.leave(holds)
+    holds = Turn(interrupted.set)
+    gate.enter(holds)
+    thread = entered(gate, waits)
+    assert interrupted.wait(20)
+    gate.leave(holds)
+    thread.join(20)
+    assert waits.held
+    assert idle(gate, [waits])
+
+
+def test_runs_of_one_engine_are_interrupted_with_one_step() -> None:
+    class Engine:
+        def __init__(self) -> None:
+            self.asked = threading.Event()
+
+        def interrupt(self) -> None:
+            self.asked.set()
+
+    gate = Processors(3)
+    one, other = Engine(), Engine()
+    held = [Turn(one.interrupt), Turn(one.interrupt), Turn(other.interrupt)]
+    for turn in held:
+        gate.enter(turn)
+    waits = Turn(nothing)
+    thread = entered(gate, waits)
+    assert one.asked.wait(20)
+    assert other.asked.wait(20)
+    assert len(gate._due()) == 2
+    waits.cancel()
+    thread.join(20)
+    assert idle(gate, held)
+
+
+def test_a_wait_that_an_error_cut_short_takes_no_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Processors(1)
+    holds, failed = Turn(nothing), Turn(nothing)
+    gate.enter(holds)
+
+    def fail(_self: Turn) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Turn, "wait", fail)
+        with pytest.raises(MemoryError):
+            gate.enter(failed)
+    gate.leave(failed)
+    gate.leave(holds)
+    assert not failed.held
+    assert idle(gate, [])
+
+
+def test_a_run_can_be_cancelled_in_the_middle_of_any_step() -> None:
+    # As a signal handler or a finalizer does, which may run in the thread that is just giving turns.
+    gate = Processors(1)
+    holds, waits, early = Turn(nothing), Turn(nothing), Turn(nothing)
+    gate.enter(holds)
+    thread = entered(gate, waits)
+    with gate._lock:
+        for turn in (holds, waits, waits, early):
+            turn.cancel()
+        thread.join(20)
+        assert not thread.is_alive()
+    gate.enter(early)
+    assert idle(gate, [holds, waits, early])
+
+
+def test_a_cancel_that_comes_just_before_the_wait_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Processors(1)
+    holds, late = Turn(nothing), Turn(nothing)
+    gate.enter(holds)
+    begin_to_wait = Turn.begin_to_wait
+
+    def cancelled_first(turn: Turn) -> bool:
+        turn.cancel()
+        return begin_to_wait(turn)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Turn, "begin_to_wait", cancelled_first)
+        gate.enter(late)  # does not wait
+    assert idle(gate, [holds, late])
+
+
+def test_no_turn_is_lost_or_given_twice_whatever_happens_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processors, "_SLICE_S", 0.0005)
+    monkeypatch.setattr(processors, "_FIRST_S", 0)
+    gate = Processors(2)
+    most, lock = 0, threading.Lock()
+    now: set[Turn] = set()
+
+    def compute(turn: Turn, dice: random.Random) -> None:
+        nonlocal most
+        for _ in range(30):
+            gate.enter(turn)
+            for _ in range(dice.randrange(4)):
+                if turn.held:
+                    with lock:
+                        now.add(turn)
+                        most = max(most, len(now))
+                    time.sleep(dice.random() / 2000)
+                    with lock:
+                        now.discard(turn)
+                gate.over(turn)
+            gate.leave(turn)
+
+    turns = [Turn(nothing) for _ in range(24)]
+    threads = [
+        threading.Thread(target=compute, args=(turn, random.Random(seed)), daemon=True)
+        for seed, turn in enumerate(turns)
+    ]
+    for thread in threads:
+        thread.start()
+    dice = random.Random(0)
+    for turn in dice.sample(turns, 12):
+        time.sleep(dice.random() / 200)
+        turn.cancel()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
+    assert most == 2
+    assert idle(gate, [])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes can be forked here")
