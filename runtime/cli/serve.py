@@ -158,12 +158,16 @@ def _listening(config: Config, http: str | None) -> Listening | None:
 def _serve(config: Config, listening: Listening | None) -> signal.Signals | None:
     import anyio
 
-    from ...registry import HarnessError
+    from ...registry import HarnessError, ToolRegistrationError
     from ...sandbox.seam import SandboxError
+    from ..log import LogUnavailableError
     from ..serve.serve import serve as run
+    from ..tools_file import ToolsFileError
 
     try:
         return anyio.run(run, config, say, listening)
+    except (LogUnavailableError, ToolRegistrationError, ToolsFileError) as error:
+        raise usage_error(error.message) from None  # as for `ptc run`
     except HarnessError as error:
         say(error.message)
         raise typer.Exit(1) from None
