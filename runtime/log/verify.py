@@ -105,8 +105,6 @@ def verify_log(
     place = Path(path).absolute()
 
     def read(connection: sqlite3.Connection) -> Verification:
-        # First of all, for whoever may write the log lets SQLite forget what it has passed over.
-        lost, torn = look_at_wal(place)
         found = verify_connection(connection, session=session, anchors=given, final=final)
         if session is None and not place.with_name(place.name + "-wal").exists():
             try:
@@ -117,14 +115,14 @@ def verify_log(
         found.notes += torn
         return found
 
+    # Before a transaction holds off whoever writes the log.
+    with explained(place, "read"):
+        lost, torn = look_at_wal(place)
     try:
         return read_snapshot(place, read)
     except LogUnavailableError as error:
-        if error.reason == "not-a-log":
-            with explained(place, "read"):
-                lost, _torn = look_at_wal(place)
-            if lost:  # all that makes it a log stood there
-                return Verification(problems=lost)
+        if error.reason == "not-a-log" and lost:  # all that makes it a log stood there
+            return Verification(problems=lost)
         if error.reason != "damaged":
             raise
         return Verification(problems=[Problem("damaged", f"{DAMAGED}. It cannot be opened")])

@@ -13,6 +13,7 @@ The form of the file is SQLite's, see https://www.sqlite.org/fileformat2.html#wa
 
 from __future__ import annotations
 
+import os
 import struct
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -54,7 +55,7 @@ def look_at_wal(log: Path) -> tuple[list[Problem], list[str]]:
             with wal.open("rb") as stream:
                 header = stream.read(_HEADER)
                 found = _look(wal, header, stream)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return [], []
         if not any(found):
             break
@@ -73,7 +74,8 @@ def _look(wal: Path, header: bytes, stream: BinaryIO) -> tuple[list[Problem], li
     sums = sum_1, sum_2
     good = lost = 0
     broken = torn = False
-    while True:
+    # No further than it went when this began: a host may write more of it all the time.
+    for _ in range((os.fstat(stream.fileno()).st_size - _HEADER) // (_FRAME + page)):
         frame = stream.read(_FRAME)
         content = stream.read(page)
         if len(frame) < _FRAME or len(content) < page:
@@ -102,8 +104,18 @@ def _look(wal: Path, header: bytes, stream: BinaryIO) -> tuple[list[Problem], li
 def _sums(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
     """Returns the two sums that SQLite keeps of what was written so far."""
     one, two = sums
-    words = struct.iter_unpack(f"{order}2I", data)
-    for first, second in words:
-        one = (one + first + two) & 0xFFFFFFFF
-        two = (two + second + one) & 0xFFFFFFFF
+    whole = len(data) & -32
+    # Eight at a time, and cut to 32 bits once: this is what looking through a large file takes.
+    for a, b, c, d, e, f, g, h in struct.iter_unpack(f"{order}8I", data[:whole]):
+        one += a + two
+        two += b + one
+        one += c + two
+        two += d + one
+        one += e + two
+        two += f + one
+        one = (one + g + two) & 0xFFFFFFFF
+        two = (two + h + one) & 0xFFFFFFFF
+    for a, b in struct.iter_unpack(f"{order}2I", data[whole:]):
+        one = (one + a + two) & 0xFFFFFFFF
+        two = (two + b + one) & 0xFFFFFFFF
     return one, two
