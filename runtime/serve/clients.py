@@ -107,7 +107,8 @@ class Clients:
         client = self._known.pop(key, None)
         if client is None:
             await self._forget_idle()
-            client = self._make(name)
+            # Another request of the same client may have come meanwhile.
+            client = self._known.pop(key, None) or self._make(name)
         self._known[key] = client  # the one that asked last is the last one
         client.seen = anyio.current_time()
         return client
