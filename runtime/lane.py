@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import anyio
 import anyio.to_thread
@@ -193,9 +193,8 @@ class Lane:
         self._exclusive = call.mode == "exclusive"
         call.pipeline_call = started = self._pipeline.call(call.input, provided=call.provided)
         self._started.append(call)
-        listeners = self._events.listeners(PRE_EXECUTE, call.input.agent)
         try:
-            with self._policies.scope() if listeners else nullcontext() as scope:
+            with self._policy_time(PRE_EXECUTE, call) as scope:
                 await started.prepare(ask=False)
             call.broken_off = scope is not None and scope.cancelled_caught
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself
@@ -253,9 +252,8 @@ class Lane:
         made = call.pipeline_call
         assert made is not None  # it has started
         if not call.broken_off:
-            listeners = self._events.listeners(POST_EXECUTE, call.input.agent)
             try:
-                with self._policies.scope() if listeners else nullcontext():
+                with self._policy_time(POST_EXECUTE, call):
                     return await made.finish()
             except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; the call is recorded as aborted
                 self._on_fault(error)
@@ -266,6 +264,10 @@ class Lane:
             call.name,
         )
         return made.interrupt()
+
+    def _policy_time(self, event: str, call: SubCall) -> AbstractContextManager[anyio.CancelScope | None]:
+        """Limits how long the listeners of an event may go on when the run is over; where there are none, nothing."""
+        return self._policies.scope() if self._events.listeners(event, call.input.agent) else nullcontext()
 
     async def _accept(self, call: SubCall, outcome: ToolExecutionResult) -> None:
         """Gives a call's outcome to the program, to the outer call and to the record (contract E23)."""

@@ -26,6 +26,7 @@ from .shapes import (
     ProviderResponseError,
     arguments_of,
     as_data,
+    check_direct,
     check_names,
     contexts_of,
     fitted,
@@ -34,7 +35,7 @@ from .shapes import (
     optional_text_at,
     paired,
     text_at,
-    text_of,
+    value_text,
     with_type,
 )
 
@@ -99,9 +100,7 @@ def hosted_tools(
     Raises:
         ValueError: a tool has a name that the API does not take, or `direct` names none of them.
     """
-    unknown = sorted(set(direct) - {one.name for one in description.schemas})
-    if unknown:
-        raise ValueError(f"direct names {unknown[0]!r}, which the agent does not have")
+    check_direct(description, direct)
     offered: list[JsonObject] = [{"type": version, "name": "code_execution"}]
     for tool, schema in zip(tools(description), description.schemas, strict=True):
         tool["allowed_callers"] = ["direct", version] if schema.name in direct else [version]
@@ -217,9 +216,7 @@ def _block(block: ContentBlock) -> JsonObject:
 
 def _value(answer: Answer) -> str:
     """Returns what a program gets: a string as it is, anything else as JSON text, of a failure its message."""
-    if answer.is_error or isinstance(answer.value, Missing):
-        return text_of(answer.content)
-    return answer.value if isinstance(answer.value, str) else to_json_text(answer.value)
+    return answer.value if isinstance(answer.value, str) else value_text(answer)
 
 
 # In: programs that Anthropic runs ---------------------------------------------------------------------------

@@ -8,17 +8,16 @@ messages += [*openai_chat.reply(completion), *openai_chat.results(completion, ba
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from ...registry import ContentBlock, JsonObject, JsonValue, ToolCall, text_block
+from .openai_limits import IMAGES, check_tool_names
 from .shapes import (
     Answers,
     Data,
     ProviderResponseError,
     arguments_of,
     as_data,
-    check_names,
     contexts_of,
     data_url,
     fitted,
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["calls", "reply", "results", "system", "tools"]
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_RULE: Final = "1 to 64 of a-z, A-Z, 0-9, _ and -"
-_IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _CUT_OFF: Final = {
     "length": "may have been cut off; leave this completion out and ask again with a higher limit of tokens",
     "content_filter": "was stopped by a filter and must not be executed; leave this completion out",
@@ -62,7 +58,7 @@ def tools(description: AgentDescription) -> list[JsonObject]:
     Raises:
         ValueError: a tool has a name that the API does not take.
     """
-    check_names(description, _NAME, "OpenAI", _RULE)
+    check_tool_names(description)
     return [
         {
             "type": "function",
@@ -153,7 +149,7 @@ def results(completion: object, answers: Answers) -> list[JsonObject]:
     messages: list[JsonObject] = []
     images: list[ContentBlock] = []
     for call, answer in zip(asked, paired(asked, answers), strict=True):
-        blocks = fitted(answer.content, _IMAGES)
+        blocks = fitted(answer.content, IMAGES)
         messages.append({"role": "tool", "tool_call_id": call.call_id, "content": text_of(blocks)})
         shown = [one for one in blocks if one["type"] == "image"]
         if shown:
@@ -161,7 +157,7 @@ def results(completion: object, answers: Answers) -> list[JsonObject]:
     if images:
         messages.append({"role": "user", "content": _parts(images)})
     for context in contexts_of(answers):
-        blocks = fitted(context.content, _IMAGES)
+        blocks = fitted(context.content, IMAGES)
         if any(one["type"] == "image" for one in blocks):
             messages.append({"role": "user", "content": _parts(blocks)})  # only the user may show images
         elif blocks:

@@ -16,12 +16,12 @@ Programs that OpenAI runs itself (programmatic tool calling) take `hosted_tools`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from ...registry import ContentBlock, JsonObject, JsonValue, Missing, ToolCall
 from .hosted_step import HostedEnd, HostedProgram, HostedStep
+from .openai_limits import IMAGES, check_tool_names
 from .shapes import (
     Answers,
     Data,
@@ -29,7 +29,7 @@ from .shapes import (
     ProviderResponseError,
     arguments_of,
     as_data,
-    check_names,
+    check_direct,
     contexts_of,
     data_url,
     fitted,
@@ -49,10 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["calls", "hosted_step", "hosted_tools", "reply", "results", "system", "tools"]
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_RULE: Final = "1 to 64 of a-z, A-Z, 0-9, _ and -"
-_IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-
 
 # Out: the request -------------------------------------------------------------------------------------------
 
@@ -71,7 +67,7 @@ def tools(description: AgentDescription) -> list[JsonObject]:
     Raises:
         ValueError: a tool has a name that the API does not take.
     """
-    check_names(description, _NAME, "OpenAI", _RULE)
+    check_tool_names(description)
     return [
         {
             "type": "function",
@@ -94,9 +90,7 @@ def hosted_tools(description: AgentDescription, *, direct: Collection[str] = ())
     Raises:
         ValueError: a tool has a name that the API does not take, or `direct` names none of them.
     """
-    unknown = sorted(set(direct) - {one.name for one in description.schemas})
-    if unknown:
-        raise ValueError(f"direct names {unknown[0]!r}, which the agent does not have")
+    check_direct(description, direct)
     offered: list[JsonObject] = [{"type": "programmatic_tool_calling"}]
     for tool, schema in zip(tools(description), description.schemas, strict=True):
         tool["allowed_callers"] = ["direct", "programmatic"] if schema.name in direct else ["programmatic"]
@@ -193,10 +187,10 @@ def results(response: object, answers: Answers) -> list[JsonObject]:
             output["output"] = value_text(answer)
             output["caller"] = item["caller"]  # by it the provider knows which program goes on
         else:
-            output["output"] = _output(fitted(answer.content, _IMAGES))
+            output["output"] = _output(fitted(answer.content, IMAGES))
         items.append(output)
     for context in contexts_of(answers):
-        blocks = fitted(context.content, _IMAGES)
+        blocks = fitted(context.content, IMAGES)
         if blocks:
             # Only the user may show images.
             role = "user" if any(one["type"] == "image" for one in blocks) else role_of(context)

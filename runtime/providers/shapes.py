@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -36,6 +36,7 @@ __all__ = [
     "ProviderResponseError",
     "arguments_of",
     "as_data",
+    "check_direct",
     "check_names",
     "contexts_of",
     "data_url",
@@ -179,6 +180,17 @@ def check_names(description: AgentDescription, pattern: re.Pattern[str], provide
                 f"{provider} takes no tool of the name {schema.name!r}: a name has {rule}; register it under another "
                 "name, or let programs call it (PtcExecutor), where any name will do"
             )
+
+
+def check_direct(description: AgentDescription, direct: Collection[str]) -> None:
+    """Checks that the tools are there which the model may call by itself, beside the programs that the provider runs.
+
+    Raises:
+        ValueError: one of them is not there.
+    """
+    unknown = sorted(set(direct) - {one.name for one in description.schemas})
+    if unknown:
+        raise ValueError(f"direct names {unknown[0]!r}, which the agent does not have")
 
 
 # Answers ----------------------------------------------------------------------------------------------------

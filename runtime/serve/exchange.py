@@ -16,7 +16,8 @@ import anyio
 from mcp_types import CallToolResult, ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 
 from ...registry import SignalSource, Wake, thaw
-from .questions import Answer, Question
+from ..mcp import ElicitAnswer
+from .questions import Question
 
 if TYPE_CHECKING:
     from mcp_types import InputRequests, InputResponses
@@ -198,6 +199,6 @@ class Exchange:
 def settle(question: Question, response: object) -> None:
     """Settles a question with what a client has answered; whatever is no answer to a form makes no choice."""
     if isinstance(response, ElicitResult):
-        question.settle(Answer(response.action, cast("JsonObject", response.content)))
+        question.settle(ElicitAnswer(action=response.action, content=cast("JsonObject", response.content)))
     else:
-        question.settle(Answer("cancel"))
+        question.settle(ElicitAnswer(action="cancel"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -12,11 +11,12 @@ from ...registry.approval import approval_answer
 from ..cli.terminal import visible
 
 if TYPE_CHECKING:
-    from ...registry import ApprovalOutcome, ApprovalRequest, JsonObject, JsonValue
+    from collections.abc import Callable
+
+    from ...registry import ApprovalOutcome, ApprovalRequest, JsonObject
+    from ..mcp import ElicitAnswer
 
 __all__ = [
-    "Action",
-    "Answer",
     "Question",
     "approval_outcome",
     "approval_question",
@@ -24,8 +24,6 @@ __all__ = [
     "plain",
     "server_question",
 ]
-
-Action: TypeAlias = Literal["accept", "decline", "cancel"]
 
 _APPROVE: Final = "approve"
 _FORM: Final[JsonObject] = {
@@ -45,21 +43,6 @@ _MAX_REASON: Final = 500
 _MAX_MESSAGE: Final = 2_000
 
 
-class Answer:
-    """What came of a question.
-
-    Attributes:
-        action: what the user chose; `cancel` when no choice was made.
-        content: the filled form of an acceptance.
-    """
-
-    __slots__ = ("action", "content")
-
-    def __init__(self, action: Action, content: Mapping[str, JsonValue] | None = None) -> None:
-        self.action: Action = action
-        self.content = content
-
-
 class Question:
     """One question, from when it is put until it is answered or taken back.
 
@@ -76,7 +59,7 @@ class Question:
         self.message = message
         self.form = form
         self.sent = False
-        self.answer: Answer | None = None
+        self.answer: ElicitAnswer | None = None
         self._ended = anyio.Event()
         self._withdraw: Callable[[], None] | None = None
 
@@ -85,7 +68,7 @@ class Question:
         """Whether somebody still waits for the answer."""
         return not self._ended.is_set()
 
-    def settle(self, answer: Answer) -> None:
+    def settle(self, answer: ElicitAnswer) -> None:
         """Gives the answer; the first one counts."""
         if self.open:
             self.answer = answer

@@ -80,8 +80,4 @@ class Watching:
             return ElicitAnswer(action="cancel")
         question = server_question(exchange.next_key(), request.server, request.message, request.schema)
         answer = (await exchange.ask(question)).answer
-        return (
-            ElicitAnswer(action="cancel")
-            if answer is None
-            else ElicitAnswer(action=answer.action, content=answer.content)
-        )
+        return ElicitAnswer(action="cancel") if answer is None else answer

@@ -16,6 +16,8 @@ from ptc.runtime.log import Session, SqliteEventStore, SqliteLogReader, StoredEv
 from ptc.runtime.log.reading import read_session
 from ptc.runtime.log.store import SearchingStore
 
+from ..rigs import needle_tool
+
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="claims of sessions need Linux")
 
 pytestmark = pytest.mark.anyio
@@ -172,19 +174,9 @@ async def test_a_conversation_comes_back_as_messages_and_calls_of_programs_are_n
 async def test_neither_values_nor_schemas_nor_sets_of_tools_are_recorded(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
 
-    async def secret(_arguments: Any, _run: Any) -> Any:
-        return {"value": "canonical-needle"}
-
     async with ptc.Host(log=path) as host:
         host.tools.register(
-            ptc.define_tool(
-                name="secret",
-                description="description-needle",
-                parameters={"note": {"type": "string", "description": "schema-needle"}},
-                output={"type": "json"},
-                execute=secret,
-                render=lambda _arguments, _value: [ptc.text_block("rendered-needle")],
-            ),
+            needle_tool(),
             when=lambda _context: True,
         )
         agent = host.agent("clerk", session="s")

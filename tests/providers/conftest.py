@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,6 +13,8 @@ import anyio
 import ptc
 import pytest
 from ptc.runtime.providers import HostedExecutor
+
+from ..rigs import Witness, plain_tools, recorded
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "providers"
 PLAIN = ("anthropic_messages", "openai_responses_items", "openai_chat_messages", "gemini_contents")
@@ -61,39 +62,20 @@ def image(kind: str = "image/png", data: str = "AAAA") -> ptc.ImageContent:
 _ERROR: Any = SimpleNamespace(message="broken", info=None)
 
 
-class Rig:
+class Rig(Witness):
     """A host under test, an agent whose programs run elsewhere, and what its tools did."""
 
     def __init__(self, host: ptc.Host, executor: HostedExecutor, agent: ptc.Agent) -> None:
+        super().__init__()
         self.host = host
         self.executor = executor
         self.agent = agent
-        self.bodies: list[str] = []
-        self.started = anyio.Event()
-        self.release = anyio.Event()
 
     async def events(self, *types: str) -> list[tuple[str, dict[str, Any]]]:
-        assert self.agent.session is not None
-        store: Any = self.host._store
-        stored = await store.events(self.agent.session.id)
-        return [(one.type, json.loads(json.dumps(one.data))) for one in stored if not types or one.type in types]
+        return await recorded(self.host, self.agent, *types)
 
 
 def define_tools(rig: Rig) -> list[ptc.ToolDefinition]:
-    @ptc.tool(concurrency_safe=True)
-    async def double(x: int) -> int:
-        """Double a number."""
-        rig.bodies.append(f"double {x}")
-        return 2 * x
-
-    @ptc.tool(concurrency_safe=True)
-    async def stuck(name: str) -> str:
-        """Wait until released."""
-        rig.bodies.append(f"stuck {name}")
-        rig.started.set()
-        await rig.release.wait()
-        return name
-
     @ptc.tool
     async def write(name: str) -> str:
         """Change something; nothing else may run meanwhile."""
@@ -102,23 +84,8 @@ def define_tools(rig: Rig) -> list[ptc.ToolDefinition]:
         rig.bodies.append(f"end {name}")
         return f"wrote {name}"
 
-    @ptc.tool
-    async def fail(why: str) -> str:
-        """Fail."""
-        raise ValueError(why)
-
-    async def picture(_arguments: Any, _run: ptc.ToolRunContext) -> Any:
-        return {"width": 2}
-
-    draw = ptc.define_tool(
-        name="picture",
-        description="Draw.",
-        parameters={},
-        output={"type": "json"},
-        execute=picture,
-        render=lambda _arguments, _value: [ptc.text_block("a picture"), image()],
-    )
-    return [double, stuck, write, fail, draw]
+    plain = plain_tools(rig)
+    return [plain["double"], plain["stuck"], write, plain["fail"], plain["picture"]]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,17 +11,17 @@ import anyio
 import ptc
 import pytest
 
+from ..rigs import Witness, plain_tools, recorded
 
-class Rig:
+
+class Rig(Witness):
     """A host under test, its agent, and what its tools did."""
 
     def __init__(self, host: ptc.Host, agent: ptc.Agent, log: Path) -> None:
+        super().__init__()
         self.host = host
         self.agent = agent
         self.log = log
-        self.bodies: list[str] = []
-        self.release = anyio.Event()
-        self.started = anyio.Event()
 
     async def run(self, program: str, **options: Any) -> ptc.ToolExecutionResult:
         return await self.agent.run_code(program, **options)
@@ -41,29 +40,10 @@ class Rig:
 
     async def events(self, *types: str) -> list[tuple[str, dict[str, Any]]]:
         """Returns the agent's recorded events as (type, data), all or of some types."""
-        assert self.agent.session is not None
-        store: Any = self.host._store
-        stored = await store.events(self.agent.session.id)
-        return [
-            (event.type, json.loads(json.dumps(event.data))) for event in stored if not types or event.type in types
-        ]
+        return await recorded(self.host, self.agent, *types)
 
 
 def define_tools(rig: Rig) -> list[ptc.ToolDefinition]:
-    @ptc.tool(concurrency_safe=True)
-    async def double(x: int) -> int:
-        """Double a number."""
-        rig.bodies.append(f"double {x}")
-        return 2 * x
-
-    @ptc.tool(concurrency_safe=True)
-    async def stuck(name: str) -> str:
-        """Wait until released."""
-        rig.bodies.append(f"stuck {name}")
-        rig.started.set()
-        await rig.release.wait()
-        return name
-
     @ptc.tool(concurrency_safe=True)
     async def nap(ms: float, name: str) -> str:
         """Wait for a while."""
@@ -80,23 +60,8 @@ def define_tools(rig: Rig) -> list[ptc.ToolDefinition]:
         rig.bodies.append(f"end {name}")
         return name
 
-    @ptc.tool
-    async def fail(why: str) -> str:
-        """Fail."""
-        raise ValueError(why)
-
-    async def picture(_arguments: Any, _run: ptc.ToolRunContext) -> Any:
-        return {"width": 2}
-
-    draw = ptc.define_tool(
-        name="picture",
-        description="Draw.",
-        parameters={},
-        output={"type": "json"},
-        execute=picture,
-        render=lambda _a, _v: [ptc.text_block("a picture"), {"type": "image", "data": "AAAA", "mimeType": "image/png"}],
-    )
-    return [double, stuck, nap, write, fail, draw]
+    plain = plain_tools(rig)
+    return [plain["double"], plain["stuck"], nap, write, plain["fail"], plain["picture"]]
 
 
 @pytest.fixture(

@@ -14,6 +14,7 @@ from ptc.registry import ToolExecutionInput
 from ptc.runtime.rendering import render_value
 from ptc.sandbox.seam import BindingCall, BindingError, Member, SandboxRequest, SandboxResult
 
+from ..rigs import needle_tool
 from .conftest import Rig
 
 pytestmark = pytest.mark.anyio
@@ -227,19 +228,7 @@ async def test_what_passes_between_calls_is_neither_cut_nor_counted_nor_kept(
 
 @pytest.mark.contract("I10", "I11")
 async def test_no_value_no_schema_and_no_description_of_a_tool_comes_into_the_file(rig: Rig, tmp_path: Path) -> None:
-    async def secret(_arguments: Any, _run: ptc.ToolRunContext) -> Any:
-        return {"value": "canonical-needle"}
-
-    rig.host.tools.register(
-        ptc.define_tool(
-            name="secret",
-            description="description-needle",
-            parameters={"note": {"type": "string", "description": "schema-needle"}},
-            output={"type": "json"},
-            execute=secret,
-            render=lambda _arguments, _value: [ptc.text_block("rendered-needle")],
-        )
-    )
+    rig.host.tools.register(needle_tool())
     assert await rig.value("value = await tools.secret(note='argument-needle')\nreturn 1") == 1
     written = b"".join(path.read_bytes() for path in tmp_path.glob("ptc.db*"))
     assert b"rendered-needle" in written
