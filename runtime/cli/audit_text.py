@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from .audit_object import iso
-from .audit_waterfall import content_text, print_field, print_waterfall
+from .audit_values import content_text, print_field
+from .audit_waterfall import print_waterfall
 from .audit_words import OUTCOME_STYLES, job_counts, job_text
 from .terminal import cut, escaped_lines, print_line, visible
 

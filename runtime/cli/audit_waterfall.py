@@ -17,24 +17,25 @@ import os
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from ...registry.lossless import to_json_text
-from .audit_words import JOB_OUTCOMES, OUTCOME_STYLES, short_duration
+from .audit_values import content_text, cut_to, flat, print_field
+from .audit_words import JOB_OUTCOMES, OUTCOME_STYLES, reasons, short_duration
 from .terminal import can_encode, cut, escaped_lines, folded, print_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
 
     from ..log.background import BackgroundJob
-    from ..log.reading import Approval, Call, Run
+    from ..log.reading import Call, Run
 
-__all__ = ["content_text", "print_field", "print_waterfall", "screen_width"]
+__all__ = ["print_waterfall", "screen_width"]
 
 _PIPE_WIDTH: Final = 100
 _NARROWEST: Final = 64
@@ -48,16 +49,6 @@ _MOST_CALLS: Final = 60
 _FIRST: Final = 24
 _LAST: Final = 8
 _PROGRAM_BYTES: Final = 32 * 1024
-_VALUE_BYTES: Final = 500
-
-_VERDICTS: Final = {
-    "allow": "allowed",
-    "deny": "denied",
-    "cancel": "cancelled",
-    "error": "refused for a failure",
-    "block": "result withheld",
-}
-"""What policy did, by the word that the record has for it."""
 
 _UNKNOWN: Final = "outcome unknown"
 _FILL: Final = {"ok": "█", "failed": "█", "denied": "█", "cancelled": "█", _UNKNOWN: "░"}
@@ -255,13 +246,13 @@ class _Picture:
                 print_field(self._console, margin, "result", content_text(call.content), limit)
         else:
             self._print_values(call, margin)
-        for label, text in _reasons(call):
+        for label, text in reasons(call):
             self._print_value(margin, f"{label} ", text, style="")
 
     def _print_values(self, call: Call, margin: str) -> None:
         """Prints the arguments and the result, on one line if they fit."""
         arguments = to_json_text(call.arguments)
-        result = None if call.content is None else _flat(content_text(call.content))
+        result = None if call.content is None else flat(content_text(call.content))
         room = self._width - len(margin)
         if result is None:
             self._print_value(margin, "", arguments)
@@ -277,7 +268,7 @@ class _Picture:
         if self._full:
             self._line(Text.assemble(line, visible(value)))
             return
-        self._line(Text.assemble(line, _cut_to(value, self._width - line.cell_len)))
+        self._line(Text.assemble(line, cut_to(value, self._width - line.cell_len)))
 
     def _folded(self, line: Text, width: int) -> list[Text]:
         """Folds a line that a terminal would fold without our margin; in a file it stays whole."""
@@ -294,61 +285,6 @@ class _Picture:
 
 
 # Words ---------------------------------------------------------------------------------------------------------------
-
-
-def _reasons(call: Call) -> Iterator[tuple[str, str]]:
-    """Yields who was asked, who decided, and why, each with its label."""
-    for approval in call.approvals:
-        yield "asked", _approval_text(approval)
-    if call.decision is not None:
-        approval = f" (approval: {call.decision.approval})" if call.decision.approval else ""
-        yield (
-            _VERDICTS.get(call.decision.outcome, call.decision.outcome),
-            f"by {call.decision.by or 'policy'}{approval}",
-        )
-    if call.error is not None:
-        reason = f": {call.error.reason}" if call.error.reason else ""
-        yield "error", f"{call.error.code} ({call.error.name}){reason}"
-
-
-def _approval_text(approval: Approval) -> str:
-    answer = approval.outcome or "not answered"
-    detail = "" if approval.detail is None else f" ({approval.detail})"
-    waited = "" if approval.waited_ms is None else f" after {short_duration(approval.waited_ms)}"
-    return f"{answer}{detail}{waited}{'' if approval.reason is None else f': {approval.reason}'}"
-
-
-def content_text(content: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the text of content blocks, with a stand-in for what is no text."""
-    parts: list[str] = []
-    for block in content:
-        text, data = block.get("text"), block.get("data")
-        if block.get("type") == "text" and isinstance(text, str):
-            parts.append(text)
-        elif isinstance(data, str):
-            parts.append(f"[{block.get('type')} {block.get('mimeType', '')}, {len(data):,} characters of base64]")
-        else:
-            parts.append(to_json_text(dict(block)))
-    return "\n".join(parts)
-
-
-def print_field(console: Console, margin: str, label: str, value: str, limit: int | None) -> None:
-    """Prints a value with its label on one line; `limit` is in bytes, and `None` cuts nothing."""
-    kept, note = cut(value, limit)
-    line = Text.assemble((margin, "dim"), (f"{label:<9}  ", "dim"), visible(kept), (f" {note}" if note else "", "dim"))
-    print_line(console, line)
-
-
-def _flat(text: str) -> str:
-    """Returns JSON that was laid out over several lines on one, and any other text as it is."""
-    if "\n" not in text or len(text) > 4 * _VALUE_BYTES or text[0] not in "[{":
-        return text
-    from ...registry.lossless import from_json_text
-
-    try:
-        return to_json_text(from_json_text(text))
-    except ValueError:
-        return text
 
 
 def _number(call: Call, root: str) -> str:
@@ -388,18 +324,3 @@ def _fitted(text: Text, room: int) -> Text:
     fitted = text.copy()
     fitted.truncate(max(4, room), overflow="ellipsis")
     return fitted
-
-
-def _cut_to(value: str, columns: int) -> Text:
-    """Cuts a value to so many columns, with a note of how many bytes are missing."""
-    kept, _note = cut(value, _VALUE_BYTES)
-    shown = visible(kept)
-    if kept == value and shown.cell_len <= columns:
-        return shown
-    size = len(value.encode("utf-8", "surrogatepass"))
-    room = max(8, columns - len(f"… {size:,} more bytes"))
-    while kept and visible(kept).cell_len > room:
-        over = visible(kept).cell_len - room
-        kept = kept[: -max(1, over // 10)]
-    missing = size - len(kept.encode("utf-8", "surrogatepass"))
-    return Text.assemble(visible(kept), (f"… {missing:,} more bytes", "dim"))

@@ -11,8 +11,10 @@ from ..log.times import iso
 from .terminal import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..log.background import BackgroundJob
-    from ..log.reading import Approval, Run
+    from ..log.reading import Approval, Call, Run
 
 __all__ = [
     "JOB_OUTCOMES",
@@ -22,6 +24,7 @@ __all__ = [
     "job_object",
     "job_outcome",
     "job_text",
+    "reasons",
     "short_duration",
 ]
 
@@ -35,6 +38,37 @@ OUTCOME_STYLES: Final = {
 
 JOB_OUTCOMES: Final = {"completed": "ok", "failed": "failed", "killed": "cancelled", None: "outcome unknown"}
 """The outcome of a call that looks like that of a job, by the job's status."""
+
+_VERDICTS: Final = {
+    "allow": "allowed",
+    "deny": "denied",
+    "cancel": "cancelled",
+    "error": "refused for a failure",
+    "block": "result withheld",
+}
+"""What policy did, by the word that the record has for it."""
+
+
+def reasons(call: Call) -> Iterator[tuple[str, str]]:
+    """Yields who was asked, who decided, and why, each with its label."""
+    for approval in call.approvals:
+        yield "asked", _approval_text(approval)
+    if call.decision is not None:
+        approval = f" (approval: {call.decision.approval})" if call.decision.approval else ""
+        yield (
+            _VERDICTS.get(call.decision.outcome, call.decision.outcome),
+            f"by {call.decision.by or 'policy'}{approval}",
+        )
+    if call.error is not None:
+        reason = f": {call.error.reason}" if call.error.reason else ""
+        yield "error", f"{call.error.code} ({call.error.name}){reason}"
+
+
+def _approval_text(approval: Approval) -> str:
+    answer = approval.outcome or "not answered"
+    detail = "" if approval.detail is None else f" ({approval.detail})"
+    waited = "" if approval.waited_ms is None else f" after {short_duration(approval.waited_ms)}"
+    return f"{answer}{detail}{waited}{'' if approval.reason is None else f': {approval.reason}'}"
 
 
 def job_outcome(job: BackgroundJob) -> Text:
