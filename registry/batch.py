@@ -27,6 +27,7 @@ from .execution import (
 )
 from .pipeline import HOST_CANCELLED
 from .pipeline.outcome import aborted, unwrap
+from .pipeline.shelter import LeftOpenError
 from .signals import Signal, SignalSource
 from .wake import Wake
 
@@ -255,7 +256,8 @@ class _Coordinator:
                 await call.dispatch(shelter=self._shelter.signal)
                 dispatched = True
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; the coordinator tells it
-            self._fault = self._fault or (_left_open(slot.call.name, error) if dispatched else error)
+            if self._fault is None:
+                self._fault = LeftOpenError(slot.call.name, error) if dispatched else error
         finally:
             slot.stage = _Stage.SETTLED
             self._running -= 1
@@ -313,12 +315,3 @@ class _Coordinator:
                 await self._skip_rest()
             except Exception:
                 self._pipeline.logger.exception("the record of a cancelled batch is incomplete")
-
-
-def _left_open(tool: str, error: Exception) -> RuntimeError:
-    """Says which tool left its task in disorder, so that the task cannot end as it should."""
-    fault = RuntimeError(
-        f'tool "{tool}" left a cancel scope or task group open that its body had entered; enter them in a `with` block'
-    )
-    fault.__cause__ = error
-    return fault

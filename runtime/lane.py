@@ -32,7 +32,8 @@ from ..registry import (
     ToolSuccess,
     Wake,
 )
-from ..registry.events import POST_EXECUTE, PRE_EXECUTE
+from ..registry.events import EXECUTE, POST_EXECUTE, PRE_EXECUTE
+from ..registry.pipeline.shelter import LeftOpenError
 from ..sandbox.longjson import is_long, long_json_text
 from . import overtime
 from .asking import Asking
@@ -229,11 +230,15 @@ class Lane:
         self._tasks.start_soon(self._body, call, started)
 
     async def _body(self, call: SubCall, started: PipelineCall) -> None:
+        dispatched = False
         try:
-            # The run's signal fires when anything ends the run, so no call needs a shelter of its own.
-            await started.dispatch(shelter=self._signal)
+            with anyio.CancelScope():  # what is left open inside shows at its end, and not in the lane's own tasks
+                # The run's signal fires when anything ends the run, so no call needs a shelter of its own.
+                await started.dispatch(shelter=self._signal)
+                dispatched = True
         except Exception as error:  # noqa: BLE001 - a fault of the pipeline itself; it must not cancel other bodies
-            self._on_fault(error)
+            wrapped = self._events.listeners(EXECUTE, call.input.agent)  # then it may be a policy's
+            self._on_fault(LeftOpenError(call.name, error) if dispatched and not wrapped else error)
         except anyio.get_cancelled_exc_class():
             self._on_fault(_cancelled_by_policy())
             raise

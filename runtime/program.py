@@ -26,6 +26,7 @@ from ..registry import (
 )
 from ..registry.pipeline import HOST_CANCELLED
 from ..registry.pipeline.outcome import unwrap
+from ..registry.pipeline.shelter import LeftOpenError
 from ..registry.views import RUN_CODE, schema_of
 from ..sandbox.seam import (
     BindingCall,
@@ -172,7 +173,10 @@ class Program:
         """Ends the run for a fault of the host; its detail goes to the host and not to the model."""
         if self._fault is None:
             self._fault = fault
-            self._report(self._outer, fault)
+            if isinstance(fault, LeftOpenError):  # it ends the program that has called the tool, and nothing else
+                _LOGGER.error("run_code %s: %s", self._outer.call_id, fault, exc_info=fault)
+            else:
+                self._report(self._outer, fault)
         self._controller.abort(_FAULT)
         if self._lane is not None:
             self._lane.close(_FAULT)

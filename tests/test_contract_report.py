@@ -55,7 +55,7 @@ class TestGroup:
 def run(folder: Path, tests: str, *options: str) -> tuple[int, str]:
     """Runs pytest over a small tree that has the plugin, and returns its exit code and what it wrote."""
     (folder / "tests" / "contract").mkdir(parents=True)
-    for name in ("conftest.py", "contract_report.py", "typescript_compiler.py"):
+    for name in ("conftest.py", "contract_report.py", "reference_servers.py", "typescript_compiler.py"):
         shutil.copy(HERE / name, folder / "tests" / name)
     (folder / "tests" / "contract" / "CONTRACT.md").write_text(CONTRACT)
     (folder / "tests" / "test_small.py").write_text(tests)

@@ -21,12 +21,28 @@ if TYPE_CHECKING:
 
     from ..signals import SignalSource
 
-__all__ = ["HOST_CANCELLED", "await_foreign", "await_policy", "await_sheltered", "await_shielded"]
+__all__ = ["HOST_CANCELLED", "LeftOpenError", "await_foreign", "await_policy", "await_sheltered", "await_shielded"]
 
 T = TypeVar("T")
 
 HOST_CANCELLED: Final = "the host cancelled the task that made this call"
 """The reason of the signal that a body gets when the host's own task is cancelled."""
+
+
+class LeftOpenError(RuntimeError):
+    """A tool's body has left its task in disorder, so that the task cannot end as it should.
+
+    Args:
+        tool: the tool's name.
+        cause: how that showed.
+    """
+
+    def __init__(self, tool: str, cause: Exception) -> None:
+        super().__init__(
+            f'tool "{tool}" left a cancel scope or task group open that its body had entered; enter them in a `with` '
+            "block"
+        )
+        self.__cause__ = cause
 
 
 async def await_foreign(foreign: Awaitable[T]) -> T:
