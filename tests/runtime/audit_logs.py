@@ -62,9 +62,10 @@ anyio.run(main)
 
 
 @ptc.tool(concurrency_safe=True)
-async def nap(ms: float, name: str) -> str:
+async def nap(ms: float, name: str, run: ptc.ToolRunContext) -> str:
     """Wait for a while."""
-    await anyio.sleep(ms / 1000)
+    async with run.signal.cancel_scope():  # else whoever aborts the call waits for all of it
+        await anyio.sleep(ms / 1000)
     return name
 
 

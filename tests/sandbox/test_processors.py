@@ -122,7 +122,7 @@ def test_who_has_had_the_least_goes_before_the_others_every_second_time() -> Non
 
 def test_a_program_keeps_its_first_turn_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = 100.0
-    monkeypatch.setattr(processors, "time", SimpleNamespace(monotonic=lambda: clock))
+    monkeypatch.setattr(processors, "time", SimpleNamespace(monotonic=lambda: clock, sleep=time.sleep))
     turn, gate = Turn(nothing), Processors(1)
     ends: list[int] = []
     for _ in range(4):
