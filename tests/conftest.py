@@ -31,7 +31,7 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     # The width of whoever runs the tests, which pytest-xdist gives to its workers, is not what they expect.
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
-    # Tests start hundreds of Python processes; each would compile the whole package anew where compiled code is not kept.
+    # Tests start hundreds of Python processes; where no compiled code is kept, each would compile the package anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
